@@ -1,0 +1,635 @@
+/* cache/body.c - an append-only body with one writer and any number of readers.
+ *
+ * What is published never changes, so readers need no lock to read it: the writer fills a chunk,
+ * links it, then moves `published`; a reader that sees the new value sees the bytes and the link.
+ *
+ * While FILLING, readers are registered and hold a reference on the chunk under their cursor,
+ * because a passing body lets go of what is behind. Once the body has ended nothing in it moves any
+ * more: a reader that opens then takes a reference on the body and nothing else, which is what
+ * makes a hit cheap.
+ *
+ * Two questions are asked without the lock, each side first storing and then loading (sequentially
+ * consistent), so that at least one side sees the other:
+ *     published / n_waiting      does a reader wait for these bytes?
+ *     reader's at / fill_waits   does the fill wait for this room?
+ * The lock is only taken when the answer is yes, and the one who takes it looks again. */
+#include "cache/body.h"
+
+#include <pthread.h>
+
+#include "base/check.h"
+#include "base/ref.h"
+#include "cache/chunk.h"
+
+#define BODY_MAGIC 0xb0d1b0d1u
+
+enum { ROOM_TO_WAKE = BODY_WINDOW / 2, PAST_EXPECTED = 64 };
+
+struct body {
+    uint32_t magic;
+    struct ref refs;
+    _Atomic uint64_t published;
+    _Atomic int state; /* enum body_state */
+    _Atomic int mode;  /* enum body_mode */
+    struct chunk
+        *first; /* the oldest chunk held; changes under the lock while FILLING, then never */
+    struct chunk *last; /* the writer's own */
+    uint64_t expected;
+    _Atomic size_t held;
+    enum fault fault;
+    struct span trailer;
+    /* --- while FILLING, and until the last of those readers has closed --- */
+    pthread_mutex_t lock;
+    struct list readers;
+    unsigned n_readers;
+    _Atomic unsigned n_waiting;
+    _Atomic bool fill_waits;
+    struct loop *fill_loop;
+    struct loop_task *fill;
+};
+
+static uint64_t
+published_of(const struct body *b)
+{
+    return atomic_load_explicit(&b->published, memory_order_acquire);
+}
+
+/* ---- life ---- */
+
+struct body *
+body_new(enum body_mode mode, uint64_t expected, struct loop *fill_loop, struct loop_task *fill)
+{
+    struct body *b = mem_zalloc(sizeof *b);
+
+    b->magic = BODY_MAGIC;
+    ref_init(&b->refs);
+    atomic_init(&b->state, BODY_FILLING);
+    atomic_init(&b->mode, mode);
+    atomic_init(&b->held, mem_size(b));
+    b->expected = expected;
+    pthread_mutex_init(&b->lock, NULL);
+    list_init(&b->readers);
+    b->fill_loop = fill_loop;
+    b->fill = fill;
+    return b;
+}
+
+void
+body_ref(struct body *b)
+{
+    CHECK_OBJ(b, BODY_MAGIC);
+    ref_take(&b->refs);
+}
+
+void
+body_unref(struct body **held)
+{
+    struct body *b = *held;
+
+    CHECK_OBJ(b, BODY_MAGIC);
+    *held = NULL;
+    if (ref_drop(&b->refs) > 0)
+        return;
+    CHECK(b->n_readers == 0);
+    chunk_unref(&b->first);
+    pthread_mutex_destroy(&b->lock);
+    mem_free((void *)b->trailer.at);
+    FREE_OBJ(b);
+}
+
+/* ---- the writer ---- */
+
+/* A known length is met exactly, so that a stored body holds no spare room. A passing body takes
+ * the sizes that chunk.c keeps warm. */
+static size_t
+room_next(const struct body *b, uint64_t done)
+{
+    bool passing = body_mode(b) == BODY_PASS;
+    uint64_t left = b->expected > done ? b->expected - done : 0;
+
+    if (b->expected == UINT64_MAX) {
+        if (done == 0)
+            return passing ? CHUNK_MEDIUM : CHUNK_SMALL;
+        return done < CHUNK_MEDIUM ? CHUNK_MEDIUM : CHUNK_LARGE;
+    }
+    if (left == 0)
+        return PAST_EXPECTED;
+    if (passing && left > CHUNK_SMALL)
+        return left > CHUNK_MEDIUM ? CHUNK_LARGE : CHUNK_MEDIUM;
+    return left <= BODY_CHUNK ? (size_t)left : CHUNK_LARGE;
+}
+
+/* Readers that opened before there was anything get their cursor here, before a byte is published:
+ * later it could have been dropped. */
+static void
+first_chunk_set(struct body *b, struct chunk *c)
+{
+    b->first = c;
+    for (struct list *l = b->readers.next; l != &b->readers; l = l->next) {
+        struct body_reader *r = LIST_OWNER(l, struct body_reader, link);
+
+        ref_take(&c->refs);
+        r->chunk = c;
+    }
+}
+
+/* Lets go of all but the newest chunk; what is returned is for the caller to release without the
+ * lock. */
+static struct chunk *
+first_chunk_drop(struct body *b, struct chunk *newest)
+{
+    struct chunk *dropped = b->first;
+
+    if (newest == NULL || newest == dropped)
+        return NULL;
+    ref_take(&newest->refs);
+    b->first = newest;
+    atomic_store_explicit(&b->held, mem_size(b) + mem_size(newest), memory_order_relaxed);
+    return dropped;
+}
+
+static void
+chunk_add(struct body *b, uint64_t at)
+{
+    struct chunk *c = chunk_new(room_next(b, at), at), *dropped = NULL;
+
+    pthread_mutex_lock(&b->lock);
+    atomic_fetch_add_explicit(&b->held, mem_size(c), memory_order_relaxed);
+    if (b->last)
+        atomic_store_explicit(&b->last->next, c, memory_order_release);
+    if (b->first == NULL)
+        first_chunk_set(b, c);
+    else if (body_mode(b) == BODY_PASS)
+        dropped = first_chunk_drop(b, c);
+    pthread_mutex_unlock(&b->lock);
+    b->last = c;
+    chunk_unref(&dropped);
+}
+
+char *
+body_room(struct body *b, size_t *n_bytes)
+{
+    uint64_t published = published_of(b);
+
+    CHECK_OBJ(b, BODY_MAGIC);
+    CHECK(body_state(b) == BODY_FILLING);
+    if (b->last == NULL || published == chunk_end(b->last))
+        chunk_add(b, published);
+    *n_bytes = (size_t)(chunk_end(b->last) - published);
+    return b->last->bytes + (published - b->last->at);
+}
+
+/* Under the lock. A reader that waits for bytes further on sleeps until they are there. */
+static void
+readers_wake(struct body *b)
+{
+    uint64_t published = published_of(b);
+    bool ended = body_state(b) != BODY_FILLING;
+
+    for (struct list *l = b->readers.next; l != &b->readers; l = l->next) {
+        struct body_reader *r = LIST_OWNER(l, struct body_reader, link);
+
+        if (!r->waiting || (!ended && atomic_load(&r->at) >= published))
+            continue;
+        r->waiting = false;
+        atomic_fetch_sub(&b->n_waiting, 1);
+        if (r->task)
+            loop_wake(r->loop, r->task);
+    }
+}
+
+void
+body_commit(struct body *b, size_t n_bytes)
+{
+    uint64_t published = published_of(b);
+
+    CHECK_OBJ(b, BODY_MAGIC);
+    CHECK(body_state(b) == BODY_FILLING);
+    if (n_bytes == 0)
+        return;
+    CHECK(b->last && n_bytes <= chunk_end(b->last) - published);
+    atomic_store(&b->published, published + n_bytes);
+    if (atomic_load(&b->n_waiting) == 0)
+        return;
+    pthread_mutex_lock(&b->lock);
+    readers_wake(b);
+    pthread_mutex_unlock(&b->lock);
+}
+
+void
+body_append(struct body *b, struct span bytes)
+{
+    while (bytes.n) {
+        size_t room;
+        char *to = body_room(b, &room);
+        size_t n = bytes.n < room ? bytes.n : room;
+
+        memcpy(to, bytes.at, n);
+        body_commit(b, n);
+        bytes = span_skip(bytes, n);
+    }
+}
+
+/* Under the lock: how far the writer is ahead of the reader that counts. Without one it is not. */
+static uint64_t
+lead_bytes(struct body *b)
+{
+    bool keep = body_mode(b) == BODY_KEEP;
+    uint64_t published = atomic_load(&b->published), mark = keep ? 0 : UINT64_MAX;
+
+    if (b->n_readers == 0)
+        return 0;
+    for (struct list *l = b->readers.next; l != &b->readers; l = l->next) {
+        uint64_t at = atomic_load(&LIST_OWNER(l, struct body_reader, link)->at);
+
+        if (keep ? at > mark : at < mark)
+            mark = at;
+    }
+    return published > mark ? published - mark : 0;
+}
+
+bool
+body_wants(struct body *b)
+{
+    bool wants;
+
+    CHECK_OBJ(b, BODY_MAGIC);
+    if (published_of(b) < BODY_WINDOW)
+        return true;
+    pthread_mutex_lock(&b->lock);
+    atomic_store(&b->fill_waits, true); /* before the readers are asked, see the top */
+    wants = lead_bytes(b) < BODY_WINDOW;
+    if (wants)
+        atomic_store(&b->fill_waits, false);
+    pthread_mutex_unlock(&b->lock);
+    return wants;
+}
+
+/* Under the lock. Half a window, so that the fill is not woken for every few bytes. */
+static void
+fill_wake(struct body *b)
+{
+    if (!atomic_load(&b->fill_waits) || lead_bytes(b) > ROOM_TO_WAKE)
+        return;
+    atomic_store(&b->fill_waits, false);
+    if (b->fill)
+        loop_wake(b->fill_loop, b->fill);
+}
+
+void
+body_pass(struct body *b)
+{
+    struct chunk *dropped = NULL;
+
+    CHECK_OBJ(b, BODY_MAGIC);
+    pthread_mutex_lock(&b->lock);
+    if (body_state(b) == BODY_FILLING && body_mode(b) == BODY_KEEP) {
+        dropped = first_chunk_drop(b, b->last);
+        atomic_store_explicit(&b->mode, BODY_PASS, memory_order_release);
+    }
+    pthread_mutex_unlock(&b->lock);
+    chunk_unref(&dropped);
+}
+
+/* Under the lock. */
+static void
+body_end(struct body *b, enum body_state how)
+{
+    atomic_store_explicit(&b->state, how, memory_order_release);
+    atomic_store(&b->fill_waits, false);
+    readers_wake(b);
+}
+
+/* A body of unknown length has grown by guesses; is more than a quarter of it spare? Large ones are
+ * not copied, their spare room is small against them. */
+static bool
+room_is_wasted(const struct body *b, uint64_t published)
+{
+    uint64_t room = b->last ? chunk_end(b->last) : 0;
+
+    return body_mode(b) == BODY_KEEP && published <= BODY_CHUNK && (room - published) * 4 > room;
+}
+
+static struct chunk *
+copy_in_one(const struct body *b, uint64_t published)
+{
+    struct chunk *whole = published ? chunk_new((size_t)published, 0) : NULL;
+
+    for (const struct chunk *c = b->first; c && c->at < published; c = chunk_next(c)) {
+        uint64_t left = published - c->at;
+
+        memcpy(whole->bytes + c->at, c->bytes, left < c->room ? (size_t)left : c->room);
+    }
+    return whole;
+}
+
+/* The old chunks are not changed, only let go: readers that are in them hold them and read on. */
+static struct chunk *
+chunks_replace(struct body *b, struct chunk *whole)
+{
+    struct chunk *old = b->first;
+
+    b->first = b->last = whole;
+    atomic_store_explicit(&b->held, mem_size(b) + mem_size(whole), memory_order_relaxed);
+    return old;
+}
+
+void
+body_complete(struct body *b, struct span trailer)
+{
+    uint64_t published = published_of(b);
+    bool wasted = room_is_wasted(b, published);
+    struct chunk *whole = wasted ? copy_in_one(b, published) : NULL, *old = NULL;
+
+    CHECK_OBJ(b, BODY_MAGIC);
+    CHECK(body_state(b) == BODY_FILLING);
+    if (trailer.n)
+        b->trailer = span_of(memcpy(mem_alloc(trailer.n), trailer.at, trailer.n), trailer.n);
+    pthread_mutex_lock(&b->lock);
+    if (wasted)
+        old = chunks_replace(b, whole);
+    atomic_fetch_add_explicit(&b->held, mem_size(b->trailer.at), memory_order_relaxed);
+    body_end(b, BODY_COMPLETE);
+    pthread_mutex_unlock(&b->lock);
+    chunk_unref(&old);
+}
+
+void
+body_fail(struct body *b, enum fault why)
+{
+    CHECK_OBJ(b, BODY_MAGIC);
+    CHECK(body_state(b) == BODY_FILLING);
+    pthread_mutex_lock(&b->lock);
+    b->fault = why;
+    body_end(b, BODY_FAILED);
+    pthread_mutex_unlock(&b->lock);
+}
+
+void
+body_detach_fill(struct body *b)
+{
+    CHECK_OBJ(b, BODY_MAGIC);
+    pthread_mutex_lock(&b->lock);
+    b->fill = NULL;
+    b->fill_loop = NULL;
+    atomic_store(&b->fill_waits, false);
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* ---- everybody ---- */
+
+enum body_state
+body_state(const struct body *b)
+{
+    return (enum body_state)atomic_load_explicit(&b->state, memory_order_acquire);
+}
+
+enum body_mode
+body_mode(const struct body *b)
+{
+    return (enum body_mode)atomic_load_explicit(&b->mode, memory_order_acquire);
+}
+
+uint64_t
+body_published(const struct body *b)
+{
+    return published_of(b);
+}
+
+size_t
+body_bytes_held(const struct body *b)
+{
+    return atomic_load_explicit(&b->held, memory_order_relaxed);
+}
+
+unsigned
+body_readers(struct body *b)
+{
+    unsigned n;
+
+    pthread_mutex_lock(&b->lock);
+    n = b->n_readers;
+    pthread_mutex_unlock(&b->lock);
+    return n;
+}
+
+enum fault
+body_fault(const struct body *b)
+{
+    return body_state(b) == BODY_FAILED ? b->fault : FAULT_NONE;
+}
+
+struct span
+body_trailer(const struct body *b)
+{
+    return body_state(b) == BODY_COMPLETE ? b->trailer : SPAN_NONE;
+}
+
+/* ---- a reader ---- */
+
+/* Puts the cursor on the chunk with byte `from`, or on the last one before it. */
+static bool
+cursor_set(struct body_reader *r, const struct body *b, uint64_t from)
+{
+    struct chunk *c = b->first, *next;
+
+    r->chunk = c;
+    r->chunk_at = (size_t)from;
+    if (c == NULL)
+        return true;
+    if (from < c->at)
+        return false;
+    while (from >= chunk_end(c) && (next = chunk_next(c)) != NULL)
+        c = next;
+    r->chunk = c;
+    r->chunk_at = (size_t)(from - c->at);
+    return true;
+}
+
+static bool
+open_registered(struct body_reader *r, struct body *b, uint64_t from)
+{
+    if (!cursor_set(r, b, from))
+        return false;
+    if (r->chunk)
+        ref_take(&r->chunk->refs);
+    r->registered = true;
+    list_push_back(&b->readers, &r->link);
+    b->n_readers++;
+    fill_wake(b); /* it may be ahead of those the fill waits for */
+    return true;
+}
+
+static bool
+open_while_filling(struct body_reader *r, struct body *b, uint64_t from)
+{
+    bool opened;
+
+    pthread_mutex_lock(&b->lock);
+    if (body_state(b) == BODY_FILLING)
+        opened = open_registered(r, b, from);
+    else
+        opened = cursor_set(r, b, from);
+    pthread_mutex_unlock(&b->lock);
+    return opened;
+}
+
+bool
+body_reader_open(struct body_reader *r, struct body *b, uint64_t from, struct loop *loop,
+                 struct loop_task *task)
+{
+    bool opened;
+
+    CHECK_OBJ(b, BODY_MAGIC);
+    CHECK(r->body == NULL);
+    list_init(&r->link);
+    atomic_store_explicit(&r->at, from, memory_order_relaxed);
+    r->loop = loop;
+    r->task = task;
+    r->waiting = r->registered = false;
+    opened =
+        body_state(b) == BODY_FILLING ? open_while_filling(r, b, from) : cursor_set(r, b, from);
+    if (!opened) {
+        r->chunk = NULL;
+        return false;
+    }
+    body_ref(b);
+    r->body = b;
+    return true;
+}
+
+/* false: something came in between, there is nothing to wait for. */
+static bool
+wait_begin(struct body_reader *r, uint64_t at)
+{
+    struct body *b = r->body;
+    bool waits;
+
+    pthread_mutex_lock(&b->lock);
+    if (!r->waiting)
+        atomic_fetch_add(&b->n_waiting, 1); /* before looking again, see the top */
+    waits = body_state(b) == BODY_FILLING && atomic_load(&b->published) <= at;
+    if (!waits)
+        atomic_fetch_sub(&b->n_waiting, 1);
+    r->waiting = waits;
+    pthread_mutex_unlock(&b->lock);
+    return waits;
+}
+
+/* There was nothing at `at`. The last bytes are published before the end is. */
+static enum source_state
+nothing_there(struct body_reader *r, uint64_t at, uint64_t *published)
+{
+    enum body_state state = body_state(r->body);
+
+    if (state == BODY_FILLING) {
+        if (wait_begin(r, at))
+            return SOURCE_WAIT;
+        state = body_state(r->body);
+    }
+    *published = published_of(r->body);
+    if (at < *published)
+        return SOURCE_DATA;
+    return state == BODY_COMPLETE ? SOURCE_END : SOURCE_FAULT;
+}
+
+static void
+cursor_move(struct body_reader *r)
+{
+    struct chunk *next;
+
+    while (r->chunk_at >= r->chunk->room && (next = chunk_next(r->chunk)) != NULL) {
+        r->chunk_at -= r->chunk->room;
+        if (r->registered) {
+            ref_take(&next->refs);
+            chunk_unref(&r->chunk);
+        }
+        r->chunk = next;
+    }
+}
+
+static int
+runs_lend(const struct body_reader *r, uint64_t n_bytes, struct iovec *runs, int max)
+{
+    const struct chunk *c = r->chunk;
+    size_t at = r->chunk_at;
+    int n = 0;
+
+    for (; n < max && n_bytes; c = chunk_next(c), at = 0) {
+        size_t run = c->room - at < n_bytes ? c->room - at : (size_t)n_bytes;
+
+        runs[n].iov_base = (char *)c->bytes + at;
+        runs[n++].iov_len = run;
+        n_bytes -= run;
+    }
+    return n;
+}
+
+enum source_state
+body_reader_peek(struct body_reader *r, struct iovec *runs, int max, int *n)
+{
+    uint64_t at = atomic_load_explicit(&r->at, memory_order_relaxed);
+    uint64_t published = published_of(r->body);
+
+    *n = 0;
+    if (at >= published) {
+        enum source_state state = nothing_there(r, at, &published);
+
+        if (state != SOURCE_DATA)
+            return state;
+    }
+    cursor_move(r);
+    *n = runs_lend(r, published - at, runs, max);
+    return SOURCE_DATA;
+}
+
+void
+body_reader_consume(struct body_reader *r, size_t n_bytes)
+{
+    uint64_t at = atomic_load_explicit(&r->at, memory_order_relaxed) + n_bytes;
+    struct body *b = r->body;
+
+    CHECK_OBJ(b, BODY_MAGIC);
+    if (n_bytes == 0)
+        return;
+    CHECK(at <= published_of(b));
+    r->chunk_at += n_bytes;
+    cursor_move(r);
+    if (!r->registered) {
+        atomic_store_explicit(&r->at, at, memory_order_relaxed);
+        return;
+    }
+    atomic_store(&r->at, at);
+    if (!atomic_load(&b->fill_waits))
+        return;
+    pthread_mutex_lock(&b->lock);
+    fill_wake(b);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void
+reader_unregister(struct body_reader *r)
+{
+    struct body *b = r->body;
+
+    pthread_mutex_lock(&b->lock);
+    list_remove(&r->link);
+    b->n_readers--;
+    if (r->waiting)
+        atomic_fetch_sub(&b->n_waiting, 1);
+    r->waiting = r->registered = false;
+    fill_wake(b);
+    pthread_mutex_unlock(&b->lock);
+    chunk_unref(&r->chunk);
+}
+
+void
+body_reader_close(struct body_reader *r)
+{
+    if (r->body == NULL)
+        return;
+    if (r->registered)
+        reader_unregister(r);
+    r->chunk = NULL;
+    body_unref(&r->body);
+}

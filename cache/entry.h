@@ -1,0 +1,35 @@
+/* cache/entry.h - one stored (or passing) response: an immutable head and a shared body.
+ *
+ * FILLING -> COMPLETE | ABANDONED (the body's state says which). Each holder has one reference: the index (while findable), the fill (while FILLING),
+ * each reader. Freshening makes a new entry with a new head and the same body; old readers keep the old one. */
+#ifndef CACHE_ENTRY_H
+#define CACHE_ENTRY_H
+
+#include "base/list.h"
+#include "base/ref.h"
+#include "cache/body.h"
+#include "cache/head.h"
+
+struct store_node;
+struct store_shard;
+struct entry {
+    uint32_t magic;
+    struct ref refs;
+    struct head *head;               /* never changes */
+    struct body *body;
+    struct span vary;                /* vary_spec of the request that brought it; owned by the entry */
+    uint64_t length;                 /* of the whole representation, UINT64_MAX while unknown */
+    /* --- store.c's own, under the shard lock --- */
+    struct store_shard *shard;       /* set when it becomes findable, never cleared: where `node` may be read */
+    struct list lru, variants;
+    struct store_node *node;         /* NULL: not findable */
+    size_t charged;                  /* bytes counted against cache_mem */
+    int64_t used_ms;
+};
+
+struct entry *entry_new(struct head **head, struct body **body, struct span vary, uint64_t length);   /* takes both references */
+struct entry *entry_freshened(const struct entry *old, struct head **head);                          /* new head, same body */
+void entry_ref(struct entry *e);
+void entry_unref(struct entry **held);
+
+#endif

@@ -1,0 +1,291 @@
+/* cache/store.c - the front door of the cache.
+ *
+ * A key's digest picks a shard; its lock guards the shard's table of nodes, the order in which its
+ * entries give way, and everything in a node: variants, tickets, waiters, the memory that a key is
+ * not shareable. Under the lock there are only straight lines over one node (shard.c).
+ *
+ * An entry can turn useless behind our back (its fill fails, its body becomes too large to keep)
+ * before its owner withdraws it; so the body is asked at each lookup. */
+#include "cache/store.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "cache/shard.h"
+
+#define STORE_MAGIC 0x5709e001u
+
+enum { SHARDS = 16, UNSHAREABLE_MS = 10000, PURGE_AT_ONCE = 256 };
+
+/* ---- the store ---- */
+
+struct store *
+store_new(const struct store_options *o)
+{
+    struct store *s = mem_zalloc(sizeof *s);
+
+    s->magic = STORE_MAGIC;
+    atomic_init(&s->limit, o->limit_bytes);
+    s->unshareable_ms = o->unshareable_ms ? o->unshareable_ms : UNSHAREABLE_MS;
+    s->policy = &evict_lru;
+    s->n_shards = o->shards ? o->shards : SHARDS;
+    s->shards = mem_zalloc(s->n_shards * sizeof *s->shards);
+    for (unsigned i = 0; i < s->n_shards; i++) {
+        struct store_shard *shard = &s->shards[i];
+
+        pthread_mutex_init(&shard->lock, NULL);
+        index_init(&shard->index);
+        list_init(&shard->order);
+        list_init(&shard->bare);
+        atomic_init(&shard->victim_used_ms, INT64_MAX);
+    }
+    return s;
+}
+
+static uint64_t
+purge_some(struct store *s, struct store_shard *shard, uint64_t n)
+{
+    struct list dead;
+
+    list_init(&dead);
+    pthread_mutex_lock(&shard->lock);
+    for (struct entry *e; n && (e = s->policy->victim(&shard->order)) != NULL; n--) {
+        struct store_node *node = e->node;
+
+        shard_variant_remove(s, shard, e, &dead);
+        shard_node_settle(s, shard, node);
+    }
+    pthread_mutex_unlock(&shard->lock);
+    shard_dead_release(&dead);
+    return n; /* not found any more */
+}
+
+static void
+shard_free(struct store *s, struct store_shard *shard)
+{
+    purge_some(s, shard, UINT64_MAX);
+    shard_trim_bare(s, shard, INT64_MAX);
+    index_free(&shard->index); /* a node left over is a ticket that was never ended */
+    pthread_mutex_destroy(&shard->lock);
+}
+
+void
+store_free(struct store **held)
+{
+    struct store *s = *held;
+
+    CHECK_OBJ(s, STORE_MAGIC);
+    *held = NULL;
+    for (unsigned i = 0; i < s->n_shards; i++)
+        shard_free(s, &s->shards[i]);
+    mem_free(s->shards);
+    FREE_OBJ(s);
+}
+
+void
+store_limit(struct store *s, uint64_t limit_bytes)
+{
+    CHECK_OBJ(s, STORE_MAGIC);
+    atomic_store_explicit(&s->limit, limit_bytes, memory_order_relaxed);
+    shard_evict_to_limit(s);
+}
+
+/* ---- finding ---- */
+
+static struct entry *
+node_select(const struct store_node *node, const struct request_head *request, bool *vary_miss)
+{
+    for (struct list *l = node->variants.next; l != &node->variants; l = l->next) {
+        struct entry *e = node_variant(l);
+
+        if (!shard_entry_is_usable(e))
+            continue;
+        if (shard_entry_selected_by(e, request)) {
+            *vary_miss = false;
+            return e;
+        }
+        *vary_miss = true;
+    }
+    return NULL;
+}
+
+static void
+entry_touch(struct store *s, struct store_shard *shard, struct entry *e)
+{
+    bool was_victim = s->policy->victim(&shard->order) == e;
+
+    e->used_ms = clock_mono_ms();
+    s->policy->touch(&shard->order, e);
+    if (was_victim)
+        shard_note_victim(s, shard);
+}
+
+/* RFC 9111 sections 4 and 4.1. */
+struct entry *
+store_lookup(struct store *s, const struct cache_key *key, const struct request_head *request,
+             bool *vary_miss)
+{
+    struct store_shard *shard = shard_of(s, key);
+    struct store_node *node;
+    struct entry *e = NULL;
+
+    *vary_miss = false;
+    pthread_mutex_lock(&shard->lock);
+    node = index_find(&shard->index, key);
+    if (node)
+        e = node_select(node, request, vary_miss);
+    if (e) {
+        entry_touch(s, shard, e);
+        entry_ref(e);
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return e;
+}
+
+/* RFC 9111 section 4.3.1: an If-None-Match may name the entity tags of all stored variants. */
+unsigned
+store_variants(struct store *s, const struct cache_key *key, struct entry **out, unsigned max)
+{
+    struct store_shard *shard = shard_of(s, key);
+    struct store_node *node;
+    unsigned n = 0;
+
+    pthread_mutex_lock(&shard->lock);
+    node = index_find(&shard->index, key);
+    for (struct list *l = node ? node->variants.next : NULL; l && l != &node->variants && n < max;
+         l = l->next) {
+        struct entry *e = node_variant(l);
+
+        if (!shard_entry_is_usable(e) || (e->head->etag.n == 0 && e->head->last_modified_s < 0))
+            continue;
+        entry_ref(e);
+        out[n++] = e;
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return n;
+}
+
+/* ---- changing what is there ---- */
+
+void
+store_charge(struct store *s, struct entry *e)
+{
+    struct list dead;
+
+    if (e->shard == NULL)
+        return;
+    list_init(&dead);
+    pthread_mutex_lock(&e->shard->lock);
+    if (e->node) {
+        struct store_node *node = e->node;
+        size_t cost = shard_entry_cost(e);
+
+        store_total_add(s, cost);
+        store_total_sub(s, e->charged);
+        e->charged = cost;
+        if (cost > store_limit_of(s)) {
+            shard_variant_remove(s, e->shard, e, &dead);
+            shard_node_settle(s, e->shard, node);
+        }
+    }
+    pthread_mutex_unlock(&e->shard->lock);
+    shard_dead_release(&dead);
+    shard_evict_to_limit(s);
+}
+
+void
+store_withdraw(struct store *s, struct entry *e)
+{
+    struct list dead;
+
+    if (e->shard == NULL)
+        return;
+    list_init(&dead);
+    pthread_mutex_lock(&e->shard->lock);
+    if (e->node) {
+        struct store_node *node = e->node;
+
+        shard_variant_remove(s, e->shard, e, &dead);
+        shard_node_settle(s, e->shard, node);
+    }
+    pthread_mutex_unlock(&e->shard->lock);
+    shard_dead_release(&dead);
+}
+
+/* RFC 9111 section 4.4. What is being fetched right now may have left the origin before the change
+ * that invalidates: those who wait for it asked before, and may have it, but it is not stored. */
+unsigned
+store_invalidate(struct store *s, const struct cache_key *key)
+{
+    struct store_shard *shard = shard_of(s, key);
+    struct store_node *node;
+    struct list dead;
+    unsigned n = 0;
+
+    list_init(&dead);
+    pthread_mutex_lock(&shard->lock);
+    node = index_find(&shard->index, key);
+    if (node) {
+        for (; node->n_variants; n++)
+            shard_variant_remove(s, shard, node_variant(node->variants.next), &dead);
+        collapse_outdate(node);
+        shard_node_settle(s, shard, node);
+    }
+    pthread_mutex_unlock(&shard->lock);
+    shard_dead_release(&dead);
+    return n;
+}
+
+/* As many as there are now: others go on storing meanwhile. */
+void
+store_purge_all(struct store *s)
+{
+    CHECK_OBJ(s, STORE_MAGIC);
+    for (unsigned i = 0; i < s->n_shards; i++) {
+        struct store_shard *shard = &s->shards[i];
+        uint64_t left;
+
+        pthread_mutex_lock(&shard->lock);
+        left = shard->n_entries;
+        pthread_mutex_unlock(&shard->lock);
+        while (left) {
+            uint64_t some = left < PURGE_AT_ONCE ? left : PURGE_AT_ONCE;
+
+            left = purge_some(s, shard, some) ? 0 : left - some;
+        }
+    }
+}
+
+/* ---- reports ---- */
+
+void
+store_stats(struct store *s, struct store_stats *out)
+{
+    CHECK_OBJ(s, STORE_MAGIC);
+    *out = (struct store_stats){.limit = store_limit_of(s)};
+    out->bytes = atomic_load_explicit(&s->total, memory_order_relaxed);
+    out->evicted = atomic_load_explicit(&s->evicted, memory_order_relaxed);
+    for (unsigned i = 0; i < s->n_shards; i++) {
+        pthread_mutex_lock(&s->shards[i].lock);
+        out->entries += s->shards[i].n_entries;
+        out->nodes += s->shards[i].index.n_nodes;
+        pthread_mutex_unlock(&s->shards[i].lock);
+    }
+}
+
+void
+store_each(struct store *s, void (*fn)(void *arg, struct span uri, const struct entry *e),
+           void *arg, unsigned max)
+{
+    CHECK_OBJ(s, STORE_MAGIC);
+    for (unsigned i = 0; i < s->n_shards && max; i++) {
+        struct store_shard *shard = &s->shards[i];
+
+        pthread_mutex_lock(&shard->lock);
+        for (struct list *l = shard->order.next; l != &shard->order && max; l = l->next, max--) {
+            const struct entry *e = LIST_OWNER(l, struct entry, lru);
+
+            fn(arg, span_of(e->node->uri, e->node->uri_n), e);
+        }
+        pthread_mutex_unlock(&shard->lock);
+    }
+}

@@ -1,0 +1,137 @@
+/* conf/lists.c - rules over acls, and refresh_pattern.
+ *
+ * The names in a rule are looked up when everything is read (finish.c): a file may name an acl
+ * above the line that defines it, and a mistake in that line should not make a second one here. */
+#include "base/check.h"
+#include "conf/reader.h"
+
+enum {
+    PERCENT_MAX = 1000000,
+    MINUTES_MAX = INT32_MAX / 60 /* delta-seconds fit in 31 bits, RFC 9111 section 1.2.2 */
+};
+
+void
+rule_terms(struct reader *r, const struct word *words, unsigned n, struct conf_rule *rule)
+{
+    rule->terms = arena_alloc(&r->c->arena, n * sizeof rule->terms[0]);
+    rule->n = n;
+    for (unsigned i = 0; i < n; i++) {
+        struct span name = words[i].text;
+
+        rule->terms[i].negated = name.n && name.at[0] == '!';
+        rule->terms[i].acl = reader_str(r, span_skip(name, rule->terms[i].negated));
+    }
+}
+
+void
+set_rules(struct reader *r, const struct directive *d, const struct line *l)
+{
+    struct conf_rules *rules = (void *)((char *)r->c + d->offset);
+    struct conf_rule rule = {.place = r->place};
+
+    if (l->n)
+        rule.allow = span_eq(l->words[0].text, SPAN("allow"));
+    if (l->n == 0 || (!rule.allow && !span_eq(l->words[0].text, SPAN("deny")))) {
+        reader_error(r, "expected allow or deny");
+        return;
+    }
+    if (l->n == 1) {
+        reader_error(r, "no acl behind %s; write \"all\" for everything",
+                     rule.allow ? "allow" : "deny");
+        return;
+    }
+    rule_terms(r, l->words + 1, l->n - 1, &rule);
+    rules->at = reader_grow(rules->at, rules->n, sizeof rule);
+    rules->at[rules->n++] = rule;
+}
+
+static const struct {
+    const char *name;
+    size_t offset;
+} refresh_options[] = {
+    {"override-expire", offsetof(struct conf_refresh, override_expire)},
+    {"override-lastmod", offsetof(struct conf_refresh, override_lastmod)},
+    {"reload-into-ims", offsetof(struct conf_refresh, reload_into_ims)},
+    {"ignore-reload", offsetof(struct conf_refresh, ignore_reload)},
+    {"ignore-no-store", offsetof(struct conf_refresh, ignore_no_store)},
+    {"ignore-private", offsetof(struct conf_refresh, ignore_private)},
+    {"ignore-auth", offsetof(struct conf_refresh, ignore_auth)},
+    {"ignore-must-revalidate", offsetof(struct conf_refresh, ignore_must_revalidate)},
+    {"store-stale", offsetof(struct conf_refresh, store_stale)},
+    {"refresh-ims", offsetof(struct conf_refresh, refresh_ims)},
+};
+
+static bool
+refresh_minutes(struct span word, int64_t *seconds)
+{
+    uint64_t minutes;
+
+    if (!span_to_uint(word, INT64_MAX, &minutes))
+        return false;
+    *seconds = (int64_t)(minutes < MINUTES_MAX ? minutes : MINUTES_MAX) * 60;
+    return true;
+}
+
+static bool
+refresh_percent(struct span word, unsigned *percent)
+{
+    uint64_t v;
+
+    if (word.n > 1 && word.at[word.n - 1] == '%')
+        word.n--;
+    if (!span_to_uint(word, INT64_MAX, &v))
+        return false;
+    *percent = v < PERCENT_MAX ? (unsigned)v : PERCENT_MAX;
+    return true;
+}
+
+static void
+refresh_option(struct reader *r, struct conf_refresh *p, struct span word)
+{
+    for (unsigned i = 0; i < sizeof refresh_options / sizeof refresh_options[0]; i++)
+        if (span_eq(word, span_str(refresh_options[i].name))) {
+            *(bool *)((char *)p + refresh_options[i].offset) = true;
+            return;
+        }
+    if (span_starts(word, SPAN("max-stale="))) {
+        if (!refresh_minutes(span_skip(word, 10), &p->max_stale_s))
+            reader_error(r, "expected max-stale=MINUTES, found \"%.*s\"", SHOWN(word));
+    } else
+        /* It would only tune (ignore-no-cache, negative-ttl=), and Squid passes it over as well. */
+        reader_note(r, "the option \"%.*s\" is not used by cuttle, ignored", SHOWN(word));
+}
+
+static unsigned
+refresh_flags(const struct line *l, struct conf_refresh *p)
+{
+    unsigned i = 0;
+
+    for (; i < l->n && !l->words[i].quoted; i++) {
+        if (span_eq(l->words[i].text, SPAN("-i")))
+            p->ignore_case = true;
+        else if (span_eq(l->words[i].text, SPAN("+i")))
+            p->ignore_case = false;
+        else
+            break;
+    }
+    return i;
+}
+
+void
+set_refresh(struct reader *r, const struct directive *d, const struct line *l)
+{
+    struct conf_refresh p = {.max_stale_s = -1, .place = r->place};
+    unsigned i = refresh_flags(l, &p);
+    const struct word *w = l->words + i;
+
+    if (l->n < i + 4 || !refresh_minutes(w[1].text, &p.min_s) ||
+        !refresh_percent(w[2].text, &p.percent) || !refresh_minutes(w[3].text, &p.max_s)) {
+        reader_error(r, "expected [-i] REGEX MINUTES PERCENT MINUTES [OPTIONS]");
+        return;
+    }
+    p.regex = reader_str(r, w[0].text);
+    for (unsigned k = i + 4; k < l->n; k++)
+        refresh_option(r, &p, l->words[k].text);
+    r->c->refresh = reader_grow(r->c->refresh, r->c->n_refresh, sizeof p);
+    r->c->refresh[r->c->n_refresh++] = p;
+}

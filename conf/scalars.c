@@ -1,0 +1,219 @@
+/* conf/scalars.c - setters of the directives that have one value.
+ *
+ * The row says where the value lives and what may stand there; given twice, the last one holds, as
+ * in Squid. A value with words behind it is a mistake (two directives run together on one line, or
+ * a unit nobody knows), but for range_offset_limit, where Squid takes acls. */
+#include <stdio.h>
+
+#include "conf/reader.h"
+#include "conf/value.h"
+
+enum { SERVERS_TEXT_MAX = 1024 };
+
+static void *
+member(struct reader *r, const struct directive *d)
+{
+    return (char *)r->c + d->offset;
+}
+
+static void
+value_text(enum directive_type type, int64_t value, char *out)
+{
+    if (type == DIRECTIVE_SIZE || type == DIRECTIVE_SIZE_KB)
+        value_size_text(value, out);
+    else if (type == DIRECTIVE_TIME || type == DIRECTIVE_TIME_MS)
+        value_time_text(value, out);
+    else
+        snprintf(out, VALUE_TEXT_MAX, "%lld", (long long)value);
+}
+
+static unsigned
+parse_number(const struct directive *d, const struct line *l, int64_t *value)
+{
+    switch (d->type) {
+    case DIRECTIVE_SIZE:
+        return value_size(l->words, l->n, 1, value);
+    case DIRECTIVE_SIZE_KB:
+        return value_size(l->words, l->n, 1024, value);
+    case DIRECTIVE_TIME:
+        return value_time(l->words, l->n, 1000, value);
+    case DIRECTIVE_TIME_MS:
+        return value_time(l->words, l->n, 1, value);
+    default:
+        return l->n && value_number(l->words[0].text, value);
+    }
+}
+
+static const char *
+expected(enum directive_type type)
+{
+    if (type == DIRECTIVE_SIZE || type == DIRECTIVE_SIZE_KB)
+        return "a size such as 64 MB";
+    if (type == DIRECTIVE_TIME || type == DIRECTIVE_TIME_MS)
+        return "a time such as 30 seconds";
+    return "a number";
+}
+
+static bool
+is_in_range(struct reader *r, const struct directive *d, int64_t value)
+{
+    char given[VALUE_TEXT_MAX], limit[VALUE_TEXT_MAX];
+    bool below = value < d->range.min;
+
+    if (value == d->range.also || (!below && value <= d->range.max))
+        return true;
+    value_text(d->type, value, given);
+    value_text(d->type, below ? d->range.min : d->range.max, limit);
+    reader_error(r, "%s is %s %s", given, below ? "below" : "above", limit);
+    return false;
+}
+
+static bool
+rest_is_fine(struct reader *r, const struct line *l, unsigned used)
+{
+    if (used >= l->n)
+        return true;
+    if (strcmp(r->directive, "range_offset_limit") == 0) {
+        reader_note(r, "the acls behind the value are not used: it holds for all requests");
+        return true;
+    }
+    reader_error(r, "expected one value, found \"%.*s\" behind it", SHOWN(l->words[used].text));
+    return false;
+}
+
+void
+set_number(struct reader *r, const struct directive *d, const struct line *l)
+{
+    int64_t value = 0;
+    unsigned used = parse_number(d, l, &value);
+
+    if (used == 0 && l->n == 0)
+        reader_error(r, "expected %s", expected(d->type));
+    else if (used == 0)
+        reader_error(r, "expected %s, found \"%.*s\"", expected(d->type), SHOWN(l->words[0].text));
+    else if (rest_is_fine(r, l, used) && is_in_range(r, d, value))
+        *(int64_t *)member(r, d) = value;
+}
+
+void
+set_flag(struct reader *r, const struct directive *d, const struct line *l)
+{
+    bool on;
+
+    if (l->n == 0)
+        reader_error(r, "expected on or off");
+    else if (!value_flag(l->words[0].text, &on))
+        reader_error(r, "expected on or off, found \"%.*s\"", SHOWN(l->words[0].text));
+    else if (rest_is_fine(r, l, 1))
+        *(bool *)member(r, d) = on;
+}
+
+/* Which word of the row's choices it is, or -1. */
+static int
+choice_index(const char *choices, struct span word)
+{
+    struct span rest = span_str(choices);
+
+    for (int i = 0; rest.n; i++) {
+        struct span choice = span_first(rest, span_index(rest, ' '));
+
+        if (span_eq_ci(word, choice))
+            return i;
+        rest = span_skip(rest, choice.n + 1);
+    }
+    return -1;
+}
+
+static void
+set_choice(struct reader *r, const struct directive *d, struct span word)
+{
+    int i = choice_index(d->range.choices, word);
+
+    if (i < 0)
+        reader_error(r, "expected one of %s, found \"%.*s\"", d->range.choices, SHOWN(word));
+    else if (d->type == DIRECTIVE_FORWARDED)
+        *(enum conf_forwarded_for *)member(r, d) = (enum conf_forwarded_for)i;
+    else
+        *(const char **)member(r, d) = reader_str(r, word);
+}
+
+static void
+set_path(struct reader *r, const struct directive *d, struct span word)
+{
+    const char **at = member(r, d);
+
+    if (strcmp(d->name, "cache_log") == 0) {
+        *at = log_place(r, word);
+        if (strcmp(*at, "none") == 0)
+            *at = "/dev/null";
+        if (strcmp(*at, "stdout") == 0)
+            *at = "/dev/stdout"; /* the event log knows stderr only by name */
+        return;
+    }
+    *at = span_eq(word, SPAN("none")) ? NULL : reader_str(r, word);
+}
+
+void
+set_word(struct reader *r, const struct directive *d, const struct line *l)
+{
+    bool is_cache_log = strcmp(d->name, "cache_log") == 0;
+
+    if (l->n == 0 || l->words[0].text.n == 0) {
+        reader_error(r, "expected a value");
+        return;
+    }
+    if (l->n > 1 && is_cache_log)
+        reader_note(r, "\"%.*s\" behind the file is ignored", SHOWN(l->words[1].text));
+    else if (!rest_is_fine(r, l, 1))
+        return;
+    if (d->type == DIRECTIVE_PATH)
+        set_path(r, d, l->words[0].text);
+    else if (d->type == DIRECTIVE_TEXT)
+        *(const char **)member(r, d) = reader_str(r, l->words[0].text);
+    else
+        set_choice(r, d, l->words[0].text);
+}
+
+/* 192.0.2.1, 192.0.2.1:53, 2001:db8::1, [2001:db8::1], [2001:db8::1]:53 */
+static bool
+is_server(struct span word)
+{
+    struct addr a;
+    uint64_t port;
+    size_t end;
+
+    if (addr_parse(word, &a))
+        return true;
+    if (word.n && word.at[0] == '[') {
+        end = span_index(word, ']');
+        if (end == word.n || !addr_parse(span_skip(span_first(word, end), 1), &a))
+            return false;
+        word = span_skip(word, end + 1);
+        return word.n == 0 ||
+               (word.at[0] == ':' && span_to_uint(span_skip(word, 1), 65535, &port) && port > 0);
+    }
+    end = span_index(word, ':');
+    return addr_parse(span_first(word, end), &a) &&
+           span_to_uint(span_skip(word, end + 1), 65535, &port) && port > 0;
+}
+
+void
+set_servers(struct reader *r, const struct directive *d, const struct line *l)
+{
+    const char **at = member(r, d);
+
+    if (l->n == 0)
+        reader_error(r, "expected addresses");
+    for (unsigned i = 0; i < l->n; i++) {
+        struct span word = l->words[i].text;
+
+        if (!is_server(word))
+            reader_error(r, "\"%.*s\" is not an address", SHOWN(word));
+        else if (*at && strlen(*at) > SERVERS_TEXT_MAX)
+            reader_error(r, "too many name servers");
+        else if (*at == NULL)
+            *at = reader_str(r, word);
+        else
+            *at = arena_printf(&r->c->arena, "%s %.*s", *at, SPAN_ARG(word)).at;
+    }
+}

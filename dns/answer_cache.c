@@ -1,0 +1,558 @@
+/* dns/answer_cache.c - answers and failures, kept for all workers.
+ *
+ * A hit is on the path of every request, so it takes one lock of a shard and allocates nothing.
+ * Each shard evicts by its own exact LRU. The hosts table is read under the lock of the shard that
+ * the name falls into; a new table is swapped in under all of them, in ascending order.
+ *
+ * Addresses are stored packed: most names have one or two, a struct dns_answer has room for 32. */
+#include "dns/answer_cache.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/list.h"
+#include "dns/hosts.h"
+
+#define CACHE_MAGIC 0xd25ca4e1u
+
+enum {
+    ENTRIES_DEFAULT = 4096,
+    ENTRIES_MOST = 1 << 20,
+    SHARDS = 16,
+    ENTRIES_TO_SHARD = 1024,     /* below that one exact LRU is worth more than the locks */
+    BUCKETS_FIRST = 64,
+    HOSTS_CHECK_MS = 1000,
+    LOCALHOST_TTL_S = 3600
+};
+
+struct kept {
+    uint8_t kind, n;
+    int64_t ends_ms;
+    unsigned char *bytes;        /* n addresses of 4 or 16 bytes */
+};
+
+struct entry {
+    struct list link;            /* shard's LRU, most recent first */
+    struct entry *next;          /* in its bucket */
+    struct kept half[HALVES];
+    struct addr worked;          /* AF_UNSPEC: not known */
+    struct dns_name name;
+};
+
+struct shard {
+    pthread_mutex_t lock;
+    struct list lru;
+    struct entry **buckets;
+    size_t n_buckets;
+    uint64_t n, limit, hits, misses, negative_hits;
+};
+
+struct answer_cache {
+    uint32_t magic;
+    unsigned n_shards;
+    int64_t positive_ttl_s, negative_ttl_s;
+    bool v4_first;
+    char *hosts_path;
+    struct hosts *hosts;         /* read under any shard lock, written under all */
+    pthread_mutex_t hosts_check; /* the two below; before the shard locks */
+    struct hosts_stamp hosts_stamp;
+    _Atomic int64_t hosts_due_ms;
+    struct shard *shards;
+};
+
+/* ---- life ---- */
+
+static void
+shard_init(struct shard *s, uint64_t limit)
+{
+    pthread_mutex_init(&s->lock, NULL);
+    list_init(&s->lru);
+    s->limit = limit;
+    s->n_buckets = BUCKETS_FIRST;
+    s->buckets = mem_zalloc(s->n_buckets * sizeof(*s->buckets));
+}
+
+static void
+hosts_start(struct answer_cache *c, const char *path)
+{
+    pthread_mutex_init(&c->hosts_check, NULL);
+    atomic_init(&c->hosts_due_ms, clock_mono_ms() + HOSTS_CHECK_MS);
+    if (path && path[0]) {
+        c->hosts_path = mem_strdup(path);
+        c->hosts = hosts_reread(path, &c->hosts_stamp);
+    }
+    if (c->hosts == NULL)
+        c->hosts = hosts_new(SPAN_NONE);
+}
+
+struct answer_cache *
+answer_cache_new(const struct resolver_options *o)
+{
+    struct answer_cache *c = mem_zalloc(sizeof(*c));
+    uint64_t limit = o->cache_entries ? o->cache_entries : ENTRIES_DEFAULT;
+
+    if (limit > ENTRIES_MOST)
+        limit = ENTRIES_MOST;
+    c->magic = CACHE_MAGIC;
+    c->positive_ttl_s = o->positive_ttl_s;
+    c->negative_ttl_s = o->negative_ttl_s;
+    c->v4_first = o->v4_first;
+    c->n_shards = limit < ENTRIES_TO_SHARD ? 1 : SHARDS;
+    c->shards = mem_zalloc(SHARDS * sizeof(*c->shards));
+    for (unsigned i = 0; i < c->n_shards; i++)
+        shard_init(&c->shards[i], limit / c->n_shards);
+    hosts_start(c, o->hosts_file);
+    return c;
+}
+
+static void
+kept_drop(struct kept *k)
+{
+    mem_free(k->bytes);
+    *k = (struct kept){.kind = HALF_NONE};
+}
+
+static void
+entry_free(struct entry *e)
+{
+    kept_drop(&e->half[HALF_V6]);
+    kept_drop(&e->half[HALF_V4]);
+    mem_free(e);
+}
+
+static void
+entries_free(struct list *entries)
+{
+    while (!list_empty(entries)) {
+        struct entry *e = LIST_OWNER(entries->next, struct entry, link);
+
+        list_remove(&e->link);
+        entry_free(e);
+    }
+}
+
+void
+answer_cache_free(struct answer_cache **held)
+{
+    struct answer_cache *c = *held;
+
+    *held = NULL;
+    if (c == NULL)
+        return;
+    CHECK_OBJ(c, CACHE_MAGIC);
+    for (unsigned i = 0; i < c->n_shards; i++) {
+        entries_free(&c->shards[i].lru);
+        mem_free(c->shards[i].buckets);
+        pthread_mutex_destroy(&c->shards[i].lock);
+    }
+    pthread_mutex_destroy(&c->hosts_check);
+    hosts_free(&c->hosts);
+    mem_free(c->hosts_path);
+    mem_free(c->shards);
+    FREE_OBJ(c);
+}
+
+/* ---- the hosts file ---- */
+
+static void
+hosts_swap(struct answer_cache *c, struct hosts *newer)
+{
+    struct hosts *old;
+
+    for (unsigned i = 0; i < c->n_shards; i++)
+        pthread_mutex_lock(&c->shards[i].lock);
+    old = c->hosts;
+    c->hosts = newer;
+    for (unsigned i = 0; i < c->n_shards; i++)
+        pthread_mutex_unlock(&c->shards[i].lock);
+    hosts_free(&old);
+}
+
+/* One thread a second looks; whoever comes meanwhile goes on with the table there is. */
+static void
+hosts_follow(struct answer_cache *c)
+{
+    int64_t now_ms = clock_mono_ms();
+    struct hosts *newer;
+
+    if (c->hosts_path == NULL ||
+        now_ms < atomic_load_explicit(&c->hosts_due_ms, memory_order_relaxed))
+        return;
+    if (pthread_mutex_trylock(&c->hosts_check) != 0)
+        return;
+    atomic_store_explicit(&c->hosts_due_ms, now_ms + HOSTS_CHECK_MS, memory_order_relaxed);
+    newer = hosts_reread(c->hosts_path, &c->hosts_stamp);
+    if (newer)
+        hosts_swap(c, newer);
+    pthread_mutex_unlock(&c->hosts_check);
+}
+
+static void
+localhost_answer(struct half_answer *h)
+{
+    for (unsigned i = 0; i < HALVES; i++) {
+        struct addr a;
+
+        h[i].kind = HALF_ADDRESSES;
+        h[i].ttl_s = LOCALHOST_TTL_S;
+        h[i].n = 0;
+        if (addr_parse(i == HALF_V6 ? SPAN("::1") : SPAN("127.0.0.1"), &a))
+            half_add(&h[i], &a);
+    }
+}
+
+/* ---- packed addresses ---- */
+
+static size_t
+packed_bytes(enum half half)
+{
+    return half == HALF_V6 ? 16 : 4;
+}
+
+static void *
+raw_bytes(struct addr *a)
+{
+    return a->sa.sa_family == AF_INET6 ? (void *)&a->v6.sin6_addr : (void *)&a->v4.sin_addr;
+}
+
+static unsigned char *
+addresses_pack(const struct half_answer *h, enum half half)
+{
+    size_t n_bytes = packed_bytes(half);
+    unsigned char *packed = mem_alloc(h->n * n_bytes);
+
+    for (unsigned i = 0; i < h->n; i++) {
+        struct addr a = h->at[i];
+
+        memcpy(packed + i * n_bytes, raw_bytes(&a), n_bytes);
+    }
+    return packed;
+}
+
+static void
+kept_unpack(const struct kept *k, enum half half, int64_t now_ms, struct half_answer *h)
+{
+    h->kind = k->kind;
+    h->n = k->n;
+    h->ttl_s = k->ends_ms > now_ms ? (k->ends_ms - now_ms + 999) / 1000 : 0;
+    for (unsigned i = 0; i < k->n; i++) {
+        memset(&h->at[i], 0, sizeof(h->at[i]));
+        h->at[i].sa.sa_family = half == HALF_V6 ? AF_INET6 : AF_INET;
+        memcpy(raw_bytes(&h->at[i]), k->bytes + i * packed_bytes(half), packed_bytes(half));
+    }
+}
+
+/* ---- what still holds ---- */
+
+static bool
+kept_good(const struct kept *k, int64_t now_ms)
+{
+    return k->kind == HALF_ADDRESSES && now_ms < k->ends_ms;
+}
+
+static bool
+kept_known(const struct kept *k, int64_t now_ms)
+{
+    return k->kind != HALF_NONE && now_ms < k->ends_ms;
+}
+
+/* A family that had no addresses, or could not be asked, does not have the other one asked again
+ * before its time: many names have one family only, and a short negative TTL. */
+static bool
+entry_answers(const struct entry *e, int64_t now_ms)
+{
+    const struct kept *a = &e->half[HALF_V6], *b = &e->half[HALF_V4];
+
+    if (kept_known(a, now_ms) && kept_known(b, now_ms))
+        return true;
+    if (kept_good(a, now_ms))
+        return b->kind != HALF_NONE && b->kind != HALF_ADDRESSES;
+    return kept_good(b, now_ms) && a->kind != HALF_NONE && a->kind != HALF_ADDRESSES;
+}
+
+static const struct addr *
+entry_worked(const struct entry *e)
+{
+    return e->worked.sa.sa_family == AF_UNSPEC ? NULL : &e->worked;
+}
+
+static void
+entry_read(const struct answer_cache *c, const struct entry *e, int64_t now_ms,
+           struct dns_answer *out)
+{
+    struct half_answer h[HALVES];
+
+    kept_unpack(&e->half[HALF_V6], HALF_V6, now_ms, &h[HALF_V6]);
+    kept_unpack(&e->half[HALF_V4], HALF_V4, now_ms, &h[HALF_V4]);
+    order_answer(h, entry_worked(e), c->v4_first, out);
+    out->from_cache = true;
+}
+
+/* ---- a shard, under its lock ---- */
+
+static struct shard *
+shard_of(struct answer_cache *c, const struct dns_name *name)
+{
+    return &c->shards[(name->hash >> 56) % c->n_shards];
+}
+
+static struct entry **
+bucket_of(struct shard *s, uint64_t hash)
+{
+    return &s->buckets[hash & (s->n_buckets - 1)];
+}
+
+static struct entry *
+entry_find(struct shard *s, const struct dns_name *name)
+{
+    struct entry *e = *bucket_of(s, name->hash);
+
+    while (e && (e->name.hash != name->hash || !span_eq(name_key(&e->name), name_key(name))))
+        e = e->next;
+    return e;
+}
+
+static void
+buckets_grow(struct shard *s)
+{
+    mem_free(s->buckets);
+    s->n_buckets *= 2;
+    s->buckets = mem_zalloc(s->n_buckets * sizeof(*s->buckets));
+    for (struct list *at = s->lru.next; at != &s->lru; at = at->next) {
+        struct entry *e = LIST_OWNER(at, struct entry, link);
+        struct entry **bucket = bucket_of(s, e->name.hash);
+
+        e->next = *bucket;
+        *bucket = e;
+    }
+}
+
+static void
+entry_evict(struct shard *s, struct entry *e)
+{
+    struct entry **at = bucket_of(s, e->name.hash);
+
+    while (*at != e)
+        at = &(*at)->next;
+    *at = e->next;
+    list_remove(&e->link);
+    s->n--;
+    entry_free(e);
+}
+
+static struct entry *
+entry_make(struct shard *s, const struct dns_name *name)
+{
+    size_t used = offsetof(struct dns_name, at) + name->n + 2u;
+    struct entry *e = mem_zalloc(offsetof(struct entry, name) + used), **bucket;
+
+    if (s->n >= s->limit)
+        entry_evict(s, LIST_OWNER(s->lru.prev, struct entry, link));
+    if (s->n >= s->n_buckets)
+        buckets_grow(s);
+    memcpy(&e->name, name, used);
+    bucket = bucket_of(s, name->hash);
+    e->next = *bucket;
+    *bucket = e;
+    list_push_front(&s->lru, &e->link);
+    s->n++;
+    return e;
+}
+
+/* ---- the front door ---- */
+
+int64_t
+answer_cache_lifetime(const struct answer_cache *c, const struct half_answer *h)
+{
+    int64_t most_s = c->negative_ttl_s, ttl_s = h->ttl_s;
+
+    if (h->kind == HALF_ADDRESSES)
+        most_s = c->positive_ttl_s;
+    else if (h->kind == HALF_FAILED || h->kind == HALF_TIMEOUT)
+        ttl_s = FAILURE_TTL_MOST_S;
+    ttl_s = ttl_s < most_s ? ttl_s : most_s;
+    return ttl_s > 0 ? ttl_s : 0;
+}
+
+static void
+half_put(struct entry *e, enum half half, const struct half_answer *h, int64_t ttl_s,
+         int64_t now_ms)
+{
+    struct kept *k = &e->half[half];
+    bool failed = h->kind == HALF_FAILED || h->kind == HALF_TIMEOUT;
+
+    if (h->kind == HALF_NONE || (failed && kept_good(k, now_ms)))
+        return;
+    kept_drop(k);
+    if (h->kind == HALF_ADDRESSES && (ttl_s == 0 || h->n == 0))
+        return;
+    k->kind = (uint8_t)h->kind;
+    k->ends_ms = now_ms + ttl_s * 1000;
+    if (h->kind == HALF_ADDRESSES) {
+        k->n = (uint8_t)h->n;
+        k->bytes = addresses_pack(h, half);
+    }
+}
+
+void
+answer_cache_put(struct answer_cache *c, const struct dns_name *name,
+                 const struct half_answer *h)
+{
+    struct shard *s = shard_of(c, name);
+    int64_t ttl_s[HALVES], now_ms = clock_mono_ms();
+    struct entry *e;
+
+    for (unsigned i = 0; i < HALVES; i++)
+        ttl_s[i] = h[i].kind == HALF_NONE ? 0 : answer_cache_lifetime(c, &h[i]);
+    pthread_mutex_lock(&s->lock);
+    e = entry_find(s, name);
+    if (e == NULL && (ttl_s[HALF_V6] > 0 || ttl_s[HALF_V4] > 0))
+        e = entry_make(s, name);
+    for (unsigned i = 0; e && i < HALVES; i++)
+        half_put(e, i, &h[i], ttl_s[i], now_ms);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static bool
+shard_find(struct answer_cache *c, struct shard *s, const struct dns_name *name,
+           struct dns_answer *out)
+{
+    struct entry *e = entry_find(s, name);
+    int64_t now_ms = clock_mono_ms();
+
+    if (e == NULL || !entry_answers(e, now_ms)) {
+        s->misses++;
+        return false;
+    }
+    list_remove(&e->link);
+    list_push_front(&s->lru, &e->link);
+    entry_read(c, e, now_ms, out);
+    s->hits++;
+    s->negative_hits += out->status != DNS_OK;
+    return true;
+}
+
+bool
+answer_cache_find(struct answer_cache *c, const struct dns_name *name, struct dns_answer *out)
+{
+    struct shard *s = shard_of(c, name);
+    struct half_answer h[HALVES];
+    bool local, found;
+
+    hosts_follow(c);
+    pthread_mutex_lock(&s->lock);
+    local = hosts_find(c->hosts, name, h);
+    found = !local && !name_is_localhost(name) && shard_find(c, s, name, out);
+    pthread_mutex_unlock(&s->lock);
+    if (!local && name_is_localhost(name)) {
+        localhost_answer(h);
+        local = true;
+    }
+    if (local) {
+        order_answer(h, NULL, c->v4_first, out);
+        out->from_cache = true;
+    }
+    return local || found;
+}
+
+void
+answer_cache_prefer(struct answer_cache *c, const struct dns_name *name, const struct addr *worked)
+{
+    struct shard *s = shard_of(c, name);
+    struct entry *e;
+
+    pthread_mutex_lock(&s->lock);
+    e = entry_find(s, name);
+    if (e)
+        e->worked = *worked;
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool
+answer_cache_worked(struct answer_cache *c, const struct dns_name *name, struct addr *out)
+{
+    struct shard *s = shard_of(c, name);
+    struct entry *e;
+
+    *out = ADDR_NONE;
+    pthread_mutex_lock(&s->lock);
+    e = entry_find(s, name);
+    if (e)
+        *out = e->worked;
+    pthread_mutex_unlock(&s->lock);
+    return out->sa.sa_family != AF_UNSPEC;
+}
+
+/* ---- reports ---- */
+
+void
+answer_cache_stats(struct answer_cache *c, struct answer_cache_stats *out)
+{
+    memset(out, 0, sizeof(*out));
+    for (unsigned i = 0; i < c->n_shards; i++) {
+        struct shard *s = &c->shards[i];
+
+        pthread_mutex_lock(&s->lock);
+        out->entries += s->n;
+        out->hits += s->hits;
+        out->misses += s->misses;
+        out->negative_hits += s->negative_hits;
+        out->hosts_entries = hosts_count(c->hosts);
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
+static struct entry *
+entry_copy(const struct entry *e)
+{
+    size_t n_bytes = offsetof(struct entry, name) + offsetof(struct dns_name, at) + e->name.n + 2u;
+    struct entry *copy = mem_alloc(n_bytes);
+
+    memcpy(copy, e, n_bytes);
+    for (unsigned i = 0; i < HALVES; i++) {
+        size_t n = e->half[i].n * packed_bytes(i);
+
+        copy->half[i].bytes = n ? memcpy(mem_alloc(n), e->half[i].bytes, n) : NULL;
+    }
+    return copy;
+}
+
+static void
+shard_copy(struct shard *s, int64_t now_ms, struct list *copies)
+{
+    pthread_mutex_lock(&s->lock);
+    for (struct list *at = s->lru.next; at != &s->lru; at = at->next) {
+        struct entry *e = LIST_OWNER(at, struct entry, link);
+
+        if (entry_answers(e, now_ms))
+            list_push_back(copies, &entry_copy(e)->link);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* A shard's entries are copied first: fn may take its time, and the lock must not. */
+void
+answer_cache_each(struct answer_cache *c,
+                  void (*fn)(void *arg, struct span name, const struct dns_answer *a,
+                             int64_t left_s),
+                  void *arg)
+{
+    int64_t now_ms = clock_mono_ms();
+
+    for (unsigned i = 0; i < c->n_shards; i++) {
+        struct list copies;
+        struct dns_answer answer;
+
+        list_init(&copies);
+        shard_copy(&c->shards[i], now_ms, &copies);
+        for (struct list *at = copies.next; at != &copies; at = at->next) {
+            struct entry *e = LIST_OWNER(at, struct entry, link);
+
+            entry_read(c, e, now_ms, &answer);
+            fn(arg, name_key(&e->name), &answer, answer.ttl_s);
+        }
+        entries_free(&copies);
+    }
+}

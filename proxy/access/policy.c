@@ -1,0 +1,54 @@
+/* A policy is made by setup and only counted and asked here. */
+#include "proxy/access/policy.h"
+
+#include "base/check.h"
+
+#define POLICY_MAGIC 0x90110137u
+
+void
+policy_ref(struct policy *p)
+{
+    CHECK_OBJ(p, POLICY_MAGIC);
+    ref_take(&p->refs);
+}
+
+void
+policy_unref(struct policy **held)
+{
+    struct policy *p = *held;
+
+    *held = NULL;
+    if (!p)
+        return;
+    CHECK_OBJ(p, POLICY_MAGIC);
+    if (ref_drop(&p->refs) > 0)
+        return;
+    acl_list_free(&p->http_access);
+    acl_list_free(&p->cache);
+    acl_list_free(&p->send_hit);
+    acl_list_free(&p->store_miss);
+    acl_set_free(&p->acls);
+    refresh_set_free(&p->refresh);
+    mem_free(p->rules);
+    mem_free((char *)p->pseudonym.at);
+    conf_unref(&p->conf);
+    FREE_OBJ(p);
+}
+
+struct policy *
+policy_alloc(void)
+{
+    struct policy *p = mem_zalloc(sizeof *p);
+
+    p->magic = POLICY_MAGIC;
+    ref_init(&p->refs);
+    return p;
+}
+
+const struct refresh_rule *
+policy_refresh_rule(const struct policy *p, struct span url)
+{
+    int i = refresh_set_match(p->refresh, url);
+
+    return i < 0 ? &p->rules[p->conf->n_refresh] : &p->rules[i];
+}

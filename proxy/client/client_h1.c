@@ -1,0 +1,467 @@
+/* The reading side: one read into the worker's scratch memory, the head copied into the exchange's arena, the rest kept only when there is a rest.
+ * Pipelined requests are taken one after the other; while one is answered, at most 64 KB are read ahead. */
+#include "proxy/client/client_h1.h"
+
+#include <errno.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/counters.h"
+#include "http/h1_frame.h"
+#include "proxy/client/client_private.h"
+
+#define LINGER_MS 2000
+#define REQUESTS_A_TURN 32
+
+static void client_io(void *owner, int events);
+
+/* ---- life ---- */
+
+static void
+client_free(void *owner)
+{
+    struct client *c = owner;
+
+    buf_free(&c->in);
+    buf_free(&c->out);
+    FREE_OBJ(c);
+}
+
+void
+client_close(struct client *c)
+{
+    if (c->phase == CLIENT_CLOSED)
+        return;
+    CHECK(c->x == NULL);
+    c->phase = CLIENT_CLOSED;
+    transport_close(&c->transport);
+    loop_timer_close(&c->timer);
+    loop_task_cancel(c->env->loop, &c->pump);
+    body_writer_free(&c->writer);
+    client_body_free(&c->body);
+    list_remove(&c->link);
+    c->env->n_clients--;
+    loop_defer(c->env->loop, &c->free_later);
+}
+
+void
+client_abort(struct client *c, bool timed_out)
+{
+    struct exchange *x = c->x;
+    uint64_t sent = c->writer.sent;
+
+    c->x = NULL;
+    if (x)
+        exchange_abort(x, timed_out, sent);
+    client_close(c);
+}
+
+static void
+move_to(struct client *c, struct list *where)
+{
+    list_remove(&c->link);
+    list_push_back(where, &c->link);
+}
+
+static struct policy *
+policy_of(const struct client *c)
+{
+    return c->env->exchanges->policy;
+}
+
+static void
+go_busy(struct client *c)
+{
+    if (c->phase == CLIENT_BUSY)
+        return;
+    c->phase = CLIENT_BUSY;
+    fds_purpose(transport_fd(&c->transport), FD_CLIENT_ACTIVE);
+    move_to(c, &c->env->busy);
+    loop_timer_set(&c->timer, exchange_policy(c->x)->lifetime_ms);
+}
+
+static void
+client_refuse(struct client *c, enum fault why, const char *detail)
+{
+    struct exchange_client from = {&client_responder, c, &c->pump, c->peer, *c->local, c->port_name};
+
+    c->keep_alive = false;
+    if (!c->x)
+        c->x = exchange_new(c->env->exchanges, &from);
+    go_busy(c);
+    exchange_refuse(c->x, why, detail);
+}
+
+static void
+client_timer(void *owner)
+{
+    struct client *c = owner;
+
+    switch ((enum client_phase)c->phase) {
+    case CLIENT_HEAD:
+        buf_free(&c->in);
+        client_refuse(c, FAULT_REQUEST_TIMEOUT, "the head did not arrive in time");
+        return;
+    case CLIENT_BUSY: client_abort(c, true); return;
+    default:          client_close(c); return;
+    }
+}
+
+void
+client_open(struct client_env *env, int fd, const struct addr *peer, const struct addr *local, const char *port_name)
+{
+    struct client *c = mem_zalloc(sizeof *c);
+    char text[ADDR_TEXT_MAX];
+
+    c->magic = CLIENT_MAGIC;
+    c->env = env;
+    c->peer = *peer;
+    c->local = local;
+    c->port_name = port_name;
+    transport_tcp_open(&c->transport, env->loop, fd, LOOP_CLIENT, client_io, c);
+    loop_timer_init(&c->timer, env->loop, client_timer, c);
+    loop_task_init(&c->pump, client_pump, c);
+    loop_task_init(&c->free_later, client_free, c);
+    list_push_back(&env->idle, &c->link);
+    env->n_clients++;
+    fds_note(fd, span_of(text, addr_format_port(peer, text)));
+    fds_purpose(fd, FD_CLIENT_IDLE);
+    loop_timer_set(&c->timer, policy_of(c)->request_start_timeout_ms);
+    transport_want(&c->transport, LOOP_READ);
+}
+
+/* ---- requests ---- */
+
+static enum fault
+fault_of_reason(enum h1_reason why)
+{
+    switch (h1_reason_status(why)) {
+    case 414: return FAULT_URI_TOO_LONG;
+    case 431: return FAULT_HEAD_TOO_LARGE;
+    case 501: return FAULT_UNSUPPORTED;
+    case 505: return FAULT_VERSION;
+    default:  return why == H1_BAD_TARGET ? FAULT_BAD_URL : FAULT_BAD_REQUEST;
+    }
+}
+
+/* The head's bytes: up to the empty line, or all there is. Leading empty lines belong to it. */
+static struct span
+head_bytes(struct span bytes)
+{
+    size_t lead = 0;
+    const char *end;
+
+    while (lead < bytes.n && lead < 4 && (bytes.at[lead] == '\r' || bytes.at[lead] == '\n'))
+        lead++;
+    end = bytes.n > lead ? memmem(bytes.at + lead, bytes.n - lead, "\r\n\r\n", 4) : NULL;
+    return end ? span_first(bytes, (size_t)(end + 4 - bytes.at)) : bytes;
+}
+
+static void
+keep_rest(struct client *c, struct span rest)
+{
+    struct buf in = {0};
+
+    if (c->in.at && rest.at >= c->in.at && rest.at <= c->in.at + c->in.n) {
+        buf_drop_front(&c->in, c->in.n - rest.n);
+        return;
+    }
+    buf_add(&in, rest);
+    buf_free(&c->in);
+    c->in = in;
+}
+
+static bool
+wants_continue(const struct request_head *r)
+{
+    return r->minor >= 1 && fields_find(&r->fields, FIELD_EXPECT) != NULL;
+}
+
+static void
+start_exchange(struct client *c, struct span rest, size_t head_size, const struct framed *framing)
+{
+    struct exchange *x = c->x;
+    const struct request_head *r = exchange_request(x);
+    bool has_body = framing->how == FRAMING_CHUNKED || (framing->how == FRAMING_LENGTH && framing->length > 0);
+    struct framed body = *framing;
+
+    if (!has_body && body.how == FRAMING_LENGTH && r->method != METHOD_POST && r->method != METHOD_PUT && r->method != METHOD_PATCH)
+        body.how = FRAMING_NONE;
+    c->keep_alive = h1_keeps_alive_request(r) && !framing->must_close && exchange_policy(x)->client_persistent;
+    c->minor0 = r->minor == 0;
+    keep_rest(c, rest);
+    if (has_body)
+        c->body = client_body_new(c, framing, wants_continue(r) && rest.n == 0);
+    exchange_start(x, c->body ? &c->body->source : NULL, &body, head_size);
+}
+
+static void
+parse_failed(struct client *c, enum h1_reason why)
+{
+    log_event_every(1000, LOG_INFO, "bad request: %s", h1_reason_text(why));
+    buf_free(&c->in);
+    client_refuse(c, fault_of_reason(why), h1_reason_text(why));
+}
+
+static void
+head_incomplete(struct client *c, struct span bytes)
+{
+    exchange_drop(c->x);
+    c->x = NULL;
+    keep_rest(c, bytes);
+    if (c->half_closed) {
+        client_close(c);
+        return;
+    }
+    if (c->phase != CLIENT_HEAD)         /* the clock runs from the first byte; later bytes do not set it back */
+        loop_timer_set(&c->timer, policy_of(c)->request_timeout_ms);
+    c->phase = CLIENT_HEAD;
+    client_interest(c);
+}
+
+static void
+client_parse(struct client *c, struct span bytes)
+{
+    struct exchange_client from = {&client_responder, c, &c->pump, c->peer, *c->local, c->port_name};
+    struct exchange *x = exchange_new(c->env->exchanges, &from);
+    struct span head = arena_copy(exchange_arena(x), head_bytes(bytes));
+    struct framed framing;
+    enum h1_reason why;
+    size_t used;
+
+    c->x = x;
+    switch (h1_parse_request(head, &exchange_policy(x)->request_limits, exchange_arena(x), exchange_request(x), &used, &why)) {
+    case H1_MORE: head_incomplete(c, bytes); return;
+    case H1_BAD:  parse_failed(c, why); return;
+    case H1_OK:   break;
+    }
+    go_busy(c);
+    if (h1_frame_request(exchange_request(x), &framing, &why) != H1_OK) {
+        parse_failed(c, why);
+        return;
+    }
+    start_exchange(c, span_skip(bytes, used), used, &framing);
+}
+
+static void
+go_idle(struct client *c)
+{
+    if (c->half_closed || c->env->stopping) {
+        client_close(c);
+        return;
+    }
+    c->phase = CLIENT_IDLE;
+    buf_free(&c->in);
+    fds_purpose(transport_fd(&c->transport), FD_CLIENT_IDLE);
+    move_to(c, &c->env->idle);
+    loop_timer_set(&c->timer, policy_of(c)->client_idle_ms);
+    client_interest(c);
+}
+
+/* After a response: the next request that is already here, else idle. Not from inside a request's own call chain. */
+void
+client_next(struct client *c)
+{
+    if (c->nested)
+        return;
+    c->nested = true;
+    for (int i = 0; c->phase == CLIENT_BUSY && !c->x; i++) {
+        if (c->in.n == 0) {
+            go_idle(c);
+            break;
+        }
+        if (i == REQUESTS_A_TURN) {
+            loop_defer(c->env->loop, &c->pump);
+            break;
+        }
+        client_parse(c, buf_span(&c->in));
+    }
+    c->nested = false;
+}
+
+/* ---- readiness ---- */
+
+/* Reads on as long as somebody may want it: a head, a body that is asked for, or up to 64 KB ahead. */
+void
+client_interest(struct client *c)
+{
+    int want = 0;
+
+    if (c->phase == CLIENT_CLOSED)
+        return;
+    if (!c->half_closed && c->in.n < CLIENT_IN_MAX)
+        want |= LOOP_READ;
+    if (c->x && (transport_wanted(&c->transport) & LOOP_WRITE))
+        want |= LOOP_WRITE;
+    transport_want(&c->transport, want);
+}
+
+static void
+first_bytes(struct client *c, struct span bytes)
+{
+    c->nested = true;
+    if (c->in.n) {
+        buf_add(&c->in, bytes);
+        client_parse(c, buf_span(&c->in));
+    } else
+        client_parse(c, bytes);
+    c->nested = false;
+    client_next(c);
+}
+
+static void
+read_ahead(struct client *c, struct span bytes)
+{
+    buf_add(&c->in, bytes);
+    if (c->body)
+        client_body_arrived(c->body);
+    client_interest(c);
+}
+
+static void
+client_ended(struct client *c)
+{
+    if (c->phase != CLIENT_BUSY) {
+        client_close(c);
+        return;
+    }
+    c->half_closed = true;               /* it may still want its answer (RFC 9112 section 9.6) */
+    client_interest(c);
+    if (c->body)
+        client_body_arrived(c->body);
+}
+
+static void
+client_read(struct client *c)
+{
+    size_t room = c->phase == CLIENT_BUSY && c->in.n < CLIENT_IN_MAX ? CLIENT_IN_MAX - c->in.n : c->env->scratch_bytes;
+    ssize_t got = transport_read(&c->transport, c->env->scratch, room < c->env->scratch_bytes ? room : c->env->scratch_bytes);
+    struct span bytes = span_of(c->env->scratch, got > 0 ? (size_t)got : 0);
+
+    if (got == -EAGAIN)
+        return;
+    if (got < 0)
+        client_abort(c, false);
+    else if (got == 0)
+        client_ended(c);
+    else if (c->phase == CLIENT_LINGER)
+        return;                          /* read and thrown away */
+    else if (c->phase == CLIENT_BUSY)
+        read_ahead(c, bytes);
+    else
+        first_bytes(c, bytes);
+}
+
+static void
+client_io(void *owner, int events)
+{
+    struct client *c = owner;
+
+    if (events & LOOP_WRITE)
+        client_pump(c);
+    if ((events & LOOP_READ) && c->phase != CLIENT_CLOSED)
+        client_read(c);
+}
+
+/* ---- the end of a connection ---- */
+
+/* Bytes may still be on their way to us: closing now would turn them into a reset that can eat the end of our response. */
+static void
+client_linger(struct client *c)
+{
+    c->phase = CLIENT_LINGER;
+    buf_free(&c->in);
+    if (transport_shutdown(&c->transport) < 0) {
+        client_close(c);
+        return;
+    }
+    loop_timer_set(&c->timer, LINGER_MS);
+    transport_want(&c->transport, LOOP_READ);
+}
+
+void
+client_answered(struct client *c, bool whole)
+{
+    struct exchange *x = c->x;
+    uint64_t sent = c->writer.sent, body_sent = c->writer.body_sent;
+    bool more_to_come = !c->half_closed && ((c->body && !client_body_is_done(c->body)) || c->in.n > 0);
+
+    c->x = NULL;
+    exchange_sent(x, sent, body_sent, whole);
+    body_writer_free(&c->writer);
+    if (!whole) {
+        if (c->close_delimited)
+            transport_reset(&c->transport);
+        client_close(c);
+        return;
+    }
+    if (c->body && !client_body_is_done(c->body))
+        c->keep_alive = false;
+    client_body_free(&c->body);
+    if (c->keep_alive && !c->env->stopping)
+        client_next(c);
+    else if (more_to_come)
+        client_linger(c);
+    else
+        client_close(c);
+}
+
+/* ---- all of a worker's ---- */
+
+void
+client_env_init(struct client_env *env, struct exchange_env *exchanges, char *scratch, size_t scratch_bytes)
+{
+    memset(env, 0, sizeof *env);
+    env->exchanges = exchanges;
+    env->loop = exchanges->loop;
+    env->scratch = scratch;
+    env->scratch_bytes = scratch_bytes;
+    list_init(&env->busy);
+    list_init(&env->idle);
+}
+
+unsigned
+client_shed(struct client_env *env, unsigned n)
+{
+    unsigned closed = 0;
+
+    for (struct list *l = env->idle.next, *next; l != &env->idle && closed < n; l = next) {
+        struct client *c = LIST_OWNER(l, struct client, link);
+
+        next = l->next;
+        if (c->phase != CLIENT_IDLE)
+            continue;
+        client_close(c);
+        closed++;
+    }
+    counter_add(COUNTER_CLIENT_SHED, closed);
+    return closed;
+}
+
+void
+client_env_stop(struct client_env *env)
+{
+    env->stopping = true;
+    while (!list_empty(&env->idle))
+        client_close(LIST_OWNER(env->idle.next, struct client, link));
+}
+
+void
+client_env_close(struct client_env *env)
+{
+    client_env_stop(env);
+    while (!list_empty(&env->busy))
+        client_abort(LIST_OWNER(env->busy.next, struct client, link), false);
+    buf_free(&env->out);
+}
+
+void
+client_each(struct client_env *env, void (*fn)(void *arg, const struct addr *peer, const struct exchange *x), void *arg)
+{
+    for (struct list *l = env->busy.next; l != &env->busy; l = l->next) {
+        struct client *c = LIST_OWNER(l, struct client, link);
+
+        if (c->x)
+            fn(arg, &c->peer, c->x);
+    }
+}

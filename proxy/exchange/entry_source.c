@@ -1,0 +1,71 @@
+/* The body of an entry as a source: a reader, cut to the bytes asked for. */
+#include "base/check.h"
+#include "proxy/exchange/states.h"
+
+static enum source_state
+entry_source_peek(struct source *source, struct iovec *runs, int max, int *n)
+{
+    struct entry_source *s = LIST_OWNER(source, struct entry_source, source);
+    enum source_state state;
+    uint64_t left = s->left;
+
+    *n = 0;
+    if (left == 0)
+        return SOURCE_END;
+    state = body_reader_peek(&s->reader, runs, max, n);
+    if (state == SOURCE_FAULT)
+        source->fault = body_fault(s->reader.body);
+    if (state == SOURCE_END)
+        source->trailer = body_trailer(s->reader.body);
+    if (state != SOURCE_DATA)
+        return state;
+    for (int i = 0; i < *n; i++) {
+        if (runs[i].iov_len >= left) {
+            runs[i].iov_len = (size_t)left;
+            *n = i + 1;
+            break;
+        }
+        left -= runs[i].iov_len;
+    }
+    return SOURCE_DATA;
+}
+
+static void
+entry_source_consume(struct source *source, size_t n_bytes)
+{
+    struct entry_source *s = LIST_OWNER(source, struct entry_source, source);
+
+    if (s->left != UINT64_MAX)
+        s->left -= n_bytes;
+    body_reader_consume(&s->reader, n_bytes);
+}
+
+static void
+entry_source_end(struct source *source)
+{
+    entry_source_close(LIST_OWNER(source, struct entry_source, source));
+}
+
+static const struct source_ops ENTRY_SOURCE = {"entry", entry_source_peek, entry_source_consume, entry_source_end};
+
+bool
+entry_source_open(struct entry_source *s, struct entry *e, uint64_t from, uint64_t n_bytes,
+                  struct loop *l, struct loop_task *wake)
+{
+    s->source.ops = &ENTRY_SOURCE;
+    s->source.loop = l;
+    s->source.wake = wake;
+    s->source.trailer = SPAN_NONE;
+    s->left = n_bytes;
+    s->open = body_reader_open(&s->reader, e->body, from, l, wake);
+    return s->open;
+}
+
+void
+entry_source_close(struct entry_source *s)
+{
+    if (!s->open)
+        return;
+    s->open = false;
+    body_reader_close(&s->reader);
+}

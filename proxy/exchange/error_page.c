@@ -1,0 +1,63 @@
+/* A page for people. Every inserted value is escaped; nothing of a raw head is shown. */
+#include "base/clock.h"
+#include "http/date.h"
+#include "http/status.h"
+#include "proxy/exchange/states.h"
+
+#define SHOWN_BYTES 2000
+
+static void
+add_escaped(struct buf *b, struct span s)
+{
+    for (size_t i = 0; i < s.n && i < SHOWN_BYTES; i++) {
+        unsigned char c = (unsigned char)s.at[i];
+
+        switch (c) {
+        case '&':  BUF_ADD(b, "&amp;"); break;
+        case '<':  BUF_ADD(b, "&lt;"); break;
+        case '>':  BUF_ADD(b, "&gt;"); break;
+        case '"':  BUF_ADD(b, "&quot;"); break;
+        case '\'': BUF_ADD(b, "&#39;"); break;
+        default:
+            if (c < 0x20 || c >= 0x7f)
+                buf_addf(b, "%%%02X", c);
+            else
+                buf_add_char(b, (char)c);
+        }
+    }
+    if (s.n > SHOWN_BYTES)
+        BUF_ADD(b, "...");
+}
+
+void
+error_page_write(struct buf *b, const struct exchange *x, enum fault why)
+{
+    unsigned status = fault_status(why);
+    char date[DATE_TEXT_MAX];
+
+    date_format(clock_wall_s(), date);
+    buf_addf(b, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%u %.*s</title>\n", status,
+             SPAN_ARG(status_reason(status)));
+    BUF_ADD(b, "<style>body{font:16px/1.5 system-ui,sans-serif;max-width:42em;margin:4em auto;padding:0 1em;color:#222}"
+               "h1{font-size:1.4em}code{background:#eee;padding:.1em .3em;word-break:break-all}"
+               "footer{color:#777;font-size:.85em;margin-top:3em}</style></head><body>\n");
+    buf_addf(b, "<h1>%u %.*s</h1>\n<p>%s</p>\n", status, SPAN_ARG(status_reason(status)), fault_sentence(why));
+    if (x->url.n) {
+        BUF_ADD(b, "<p>Asked for: <code>");
+        add_escaped(b, x->url);
+        BUF_ADD(b, "</code></p>\n");
+    }
+    if (x->error) {
+        BUF_ADD(b, "<p>The system says: ");
+        add_escaped(b, span_str(strerror(x->error)));
+        BUF_ADD(b, ".</p>\n");
+    }
+    if (x->fault_detail) {
+        BUF_ADD(b, "<p>Detail: ");
+        add_escaped(b, span_str(x->fault_detail));
+        BUF_ADD(b, "</p>\n");
+    }
+    BUF_ADD(b, "<footer>");
+    add_escaped(b, x->policy->pseudonym);
+    buf_addf(b, " (cuttle), %s, %s</footer>\n</body></html>\n", date, fault_page(why));
+}

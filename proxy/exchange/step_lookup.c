@@ -1,0 +1,139 @@
+/* The store's turn: is there something, may it be used, and if not, who fetches? */
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/counters.h"
+#include "http/conditional.h"
+#include "proxy/exchange/states.h"
+
+#define WAITS_MAX 4                  /* then an exchange goes to the origin by itself */
+
+static bool
+cache_allows(struct exchange *x)
+{
+    enum acl_answer a = acl_list_check(x->policy->cache, &x->facts);
+
+    return a != ACL_DENY;
+}
+
+static enum how
+how_hit(const struct exchange *x)
+{
+    if (x->collapsed)
+        return HOW_COLLAPSED;
+    if (x->policy->reuse.offline && x->reuse.freshness.age_s > x->reuse.freshness.lifetime_s)
+        return HOW_OFFLINE_HIT;
+    if (x->stored->head->status >= 400)
+        return HOW_NEGATIVE_HIT;
+    return HOW_HIT;
+}
+
+/* The stored response becomes the answer. */
+static enum step
+serve_stored(struct exchange *x)
+{
+    x->how = how_hit(x);
+    x->entry = x->stored;
+    x->stored = NULL;
+    return exchange_next(x, &DELIVER);
+}
+
+static void
+look(struct exchange *x)
+{
+    if (x->stored)
+        entry_unref(&x->stored);
+    x->stored = store_lookup(x->env->store, &x->key, &x->request, &x->vary_miss);
+    if (x->stored && body_state(x->stored->body) == BODY_FAILED)
+        entry_unref(&x->stored);
+    x->reuse = reuse_decide(&x->request, &x->cc, x->stored ? x->stored->head : NULL, x->rule,
+                            &x->policy->reuse, clock_mono_ms());
+    x->fwd = x->stored ? x->reuse.why : x->vary_miss ? "vary-miss" : "uri-miss";
+}
+
+static enum step
+decide(struct exchange *x)
+{
+    switch (x->reuse.verdict) {
+    case REUSE_SERVE:
+    case REUSE_SERVE_STALE: return serve_stored(x);
+    case REUSE_SERVE_AND_VALIDATE:
+        exchange_validate_in_background(x);
+        return serve_stored(x);
+    case REUSE_REFUSE: return exchange_fail(x, FAULT_ONLY_IF_CACHED, 0);
+    case REUSE_VALIDATE: return exchange_next(x, &RESERVE);
+    case REUSE_NONE:
+        if (x->stored)
+            entry_unref(&x->stored);
+        return exchange_next(x, &RESERVE);
+    }
+    UNREACHABLE();
+}
+
+static enum step
+step_lookup(struct exchange *x)
+{
+    bool get = x->request.method == METHOD_GET;
+
+    x->rule = policy_refresh_rule(x->policy, x->url);
+    x->may_serve = (get || exchange_is_head(x)) && cache_allows(x);
+    x->may_store = x->may_serve && get && !x->body && !fields_find(&x->request.fields, FIELD_RANGE);
+    if (!x->may_serve) {
+        if (x->cc.only_if_cached)
+            return exchange_fail(x, FAULT_ONLY_IF_CACHED, 0);
+        x->fwd = get || exchange_is_head(x) ? "bypass" : "method";
+        return exchange_next(x, &FORWARD);
+    }
+    x->key = cache_key_of(x->url);
+    look(x);
+    return decide(x);
+}
+
+/* Another exchange's fill has ended: its response may be ours at once, else we look again. */
+static enum step
+after_wait(struct exchange *x)
+{
+    x->waited = false;
+    if (!x->waiter.entry)
+        return exchange_next(x, &LOOKUP);
+    if (x->stored)
+        entry_unref(&x->stored);
+    x->stored = x->waiter.entry;
+    x->waiter.entry = NULL;
+    if (body_state(x->stored->body) == BODY_FAILED)
+        return exchange_next(x, &LOOKUP);
+    x->collapsed = true;
+    counter_add(COUNTER_COLLAPSED, 1);
+    return serve_stored(x);
+}
+
+/* Conditional requests and reloads of one client do not make the others wait. */
+static bool
+may_collapse(const struct exchange *x)
+{
+    return x->policy->collapse && x->waits < WAITS_MAX && x->may_store &&
+           (x->stored || !conditional_is_present(&x->request.fields)) && !x->cc.no_store && !x->cc.no_cache;
+}
+
+static enum step
+step_reserve(struct exchange *x)
+{
+    if (x->waited)
+        return x->waiter.node ? STEP_WAIT : after_wait(x);
+    if (!x->may_store && !x->stored)
+        return exchange_next(x, &FORWARD);
+    x->waiter.loop = x->env->loop;
+    x->waiter.task = &x->resume;
+    x->waiter.request = &x->request;
+    if (store_reserve(x->env->store, &x->key, &x->request, may_collapse(x), &x->waiter, &x->ticket) ==
+        RESERVE_WAIT) {
+        x->waited = true;
+        x->waits++;
+        if (x->background)               /* somebody else is at it */
+            exchange_finish(x);
+        return STEP_WAIT;
+    }
+    return exchange_next(x, x->stored ? &VALIDATE : &FORWARD);
+}
+
+const struct exchange_state LOOKUP = {"looking up", step_lookup};
+const struct exchange_state RESERVE = {"waiting for another fetch", step_reserve};

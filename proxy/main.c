@@ -1,0 +1,346 @@
+/* Arguments, signals and the life of the process. The main thread waits for signals and does what must not happen on a worker. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fds.h"
+#include "base/log.h"
+#include "proxy/manual.h"
+#include "proxy/setup.h"
+#include "proxy/version.h"
+
+struct arguments {
+    const char *conf, *command;
+    bool foreground, prepare, manual8, manual5;
+    int debug;
+};
+
+static int
+usage(int status)
+{
+    fputs("usage: cuttle [-N] [-z] [-f FILE] [-d LEVEL] [-k parse|check|reconfigure|rotate|shutdown|kill] [-v]\n"
+          "  -N, --foreground  stay in the foreground\n"
+          "  -f FILE           configuration, in the squid.conf dialect; without it a built-in one for this machine only\n"
+          "  -k parse          read the configuration, say what is wrong, do nothing else\n"
+          "  -k check          is a process with this configuration's pid file running?\n"
+          "  -k reconfigure | rotate | shutdown | kill   signal that process\n"
+          "  -z                prepare cache directories (there is nothing to prepare for a cache in memory)\n"
+          "  -d LEVEL          events shown: 0 errors to 5 everything (3: what an operator wants to know)\n"
+          "  -v                version\n"
+          "  --print-conf      the built-in configuration\n"
+          "  --man8, --man5    the manual pages, as roff\n",
+          status ? stderr : stdout);
+    return status;
+}
+
+static int
+parse_arguments(int argc, char **argv, struct arguments *a)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *w = argv[i];
+
+        if (strcmp(w, "-N") == 0 || strcmp(w, "--foreground") == 0)
+            a->foreground = true;
+        else if (strcmp(w, "-z") == 0)
+            a->prepare = true;
+        else if (strcmp(w, "-f") == 0 && i + 1 < argc)
+            a->conf = argv[++i];
+        else if (strcmp(w, "-k") == 0 && i + 1 < argc)
+            a->command = argv[++i];
+        else if (strcmp(w, "-d") == 0 && i + 1 < argc)
+            a->debug = atoi(argv[++i]);
+        else if (strcmp(w, "-v") == 0 || strcmp(w, "--version") == 0)
+            return printf("cuttle %s\n", CUTTLE_VERSION), exit(0), 0;
+        else if (strcmp(w, "-h") == 0 || strcmp(w, "--help") == 0)
+            exit(usage(0));
+        else if (strcmp(w, "--print-conf") == 0)
+            return fputs(conf_default_text(), stdout), exit(0), 0;
+        else if (strcmp(w, "--man8") == 0)
+            a->manual8 = true;
+        else if (strcmp(w, "--man5") == 0)
+            a->manual5 = true;
+        else
+            return -1;
+    }
+    return 0;
+}
+
+static void
+say(const struct buf *lines)
+{
+    if (lines->n)
+        fprintf(stderr, "%.*s", (int)lines->n, lines->at);
+}
+
+static int
+print_manual(bool section5)
+{
+    struct buf text = {0};
+
+    if (section5)
+        conf_manual(&text);
+    else
+        manual_cuttle8(&text);
+    fwrite(text.at, 1, text.n, stdout);
+    buf_free(&text);
+    return 0;
+}
+
+/* ---- -k ---- */
+
+static int
+command_parse(const struct arguments *a)
+{
+    struct buf notes = {0}, errors = {0};
+    struct conf *c = setup_read(a->conf, &notes, &errors);
+    bool fine = c && setup_check(c, &errors);
+
+    say(&notes);
+    say(&errors);
+    if (c)
+        conf_unref(&c);
+    buf_free(&notes);
+    buf_free(&errors);
+    return fine ? 0 : 1;
+}
+
+static pid_t
+running_pid(const struct conf *c)
+{
+    const char *path = c->pid_filename ? c->pid_filename : "none";
+    FILE *f = strcmp(path, "none") == 0 ? NULL : fopen(path, "re");
+    long pid = 0;
+
+    if (!f || fscanf(f, "%ld", &pid) != 1 || pid <= 1)
+        pid = 0;
+    if (f)
+        fclose(f);
+    return (pid_t)pid;
+}
+
+static int
+signal_of_command(const char *word)
+{
+    static const struct { const char *word; int signal; } COMMANDS[] = {
+        {"reconfigure", SIGHUP}, {"rotate", SIGUSR1}, {"shutdown", SIGTERM}, {"interrupt", SIGINT}, {"kill", SIGKILL}, {"check", 0},
+    };
+
+    for (size_t i = 0; i < sizeof COMMANDS / sizeof COMMANDS[0]; i++)
+        if (strcmp(word, COMMANDS[i].word) == 0)
+            return COMMANDS[i].signal;
+    return -1;
+}
+
+static int
+command_signal(const struct arguments *a)
+{
+    struct buf notes = {0}, errors = {0};
+    struct conf *c = setup_read(a->conf, &notes, &errors);
+    int signal = signal_of_command(a->command);
+    pid_t pid = c ? running_pid(c) : 0;
+    int result = 1;
+
+    if (!c)
+        say(&errors);
+    else if (pid == 0)
+        fprintf(stderr, "cuttle: no running process: pid_filename %s can't be read\n", c->pid_filename ? c->pid_filename : "none");
+    else if (kill(pid, signal) < 0)
+        fprintf(stderr, "cuttle: process %ld: %s\n", (long)pid, strerror(errno));
+    else
+        result = 0;
+    if (c)
+        conf_unref(&c);
+    buf_free(&notes);
+    buf_free(&errors);
+    return result;
+}
+
+/* ---- running ---- */
+
+static void
+pid_file_write(const char *path)
+{
+    FILE *f = path && strcmp(path, "none") != 0 ? fopen(path, "we") : NULL;
+
+    if (f) {
+        fprintf(f, "%ld\n", (long)getpid());
+        fclose(f);
+    } else if (path && strcmp(path, "none") != 0)
+        log_event(LOG_WARN, "pid_filename %s: %s", path, strerror(errno));
+}
+
+static void
+pid_file_remove(const char *path)
+{
+    if (path && strcmp(path, "none") != 0)
+        (void)unlink(path);
+}
+
+static void
+go_to_background(void)
+{
+    pid_t child = fork();
+    int null;
+
+    if (child > 0)
+        _exit(0);
+    if (child < 0)
+        return;
+    (void)setsid();
+    null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null >= 0) {
+        (void)dup2(null, 0);
+        (void)dup2(null, 1);
+        (void)dup2(null, 2);
+        (void)close(null);
+    }
+}
+
+/* What to do next, for somebody who has just started it by hand. */
+static void
+greet(const struct conf *c)
+{
+    char at[ADDR_TEXT_MAX] = "127.0.0.1:3128";
+
+    if (c->n_ports)
+        (void)addr_format_port(&c->ports[0].address, at);
+    printf("cuttle %s is up on %s\n\n"
+           "  try it       curl -x http://%s http://example.com/\n"
+           "  environment  export http_proxy=http://%s https_proxy=http://%s\n"
+           "  apt          echo 'Acquire::http::Proxy \"http://%s\";' > /etc/apt/apt.conf.d/01proxy\n"
+           "  status       http://%s/squid-internal-mgr/\n"
+           "  stop         Ctrl-C\n\n",
+           CUTTLE_VERSION, at, at, at, at, at, at);
+    fflush(stdout);
+}
+
+static void
+reload(struct setup *s, const char *path)
+{
+    struct buf notes = {0}, errors = {0};
+    bool fine = setup_reload(s, path, &notes, &errors);
+    char *line;
+
+    buf_add_char(&notes, 0);
+    buf_add_char(&errors, 0);
+    for (line = strtok(notes.at, "\n"); line; line = strtok(NULL, "\n"))
+        log_event(LOG_NOTE, "%s", line);
+    for (line = strtok(errors.at, "\n"); line; line = strtok(NULL, "\n"))
+        log_event(LOG_ERROR, "%s", line);
+    log_event(fine ? LOG_NOTE : LOG_ERROR, fine ? "reconfigured" : "the configuration has errors: the old one stays");
+    buf_free(&notes);
+    buf_free(&errors);
+}
+
+static void
+begin_stop(struct setup *s, int signal)
+{
+    int64_t grace_ms = signal == SIGINT && isatty(0) ? 0 : setup_conf(s)->shutdown_lifetime_ms;
+
+    log_event(LOG_NOTE, "signal %d: shutting down, at most %lld s for what is under way", signal, (long long)grace_ms / 1000);
+    setup_stop(s, grace_ms);
+}
+
+static void
+serve(struct setup *s, const char *path, const sigset_t *signals)
+{
+    struct timespec tick = {1, 0}, soon = {0, 10 * 1000 * 1000};
+    bool stopping = false;
+
+    while (!stopping || !setup_is_done(s)) {
+        int signal = sigtimedwait(signals, NULL, stopping ? &soon : &tick);
+
+        if (signal == SIGHUP && !stopping)
+            reload(s, path);
+        else if (signal == SIGUSR1)
+            setup_rotate(s);
+        else if (signal == SIGTERM || signal == SIGINT) {
+            if (stopping)
+                setup_stop(s, 0);        /* asked twice: at once */
+            else
+                begin_stop(s, signal);
+            stopping = true;
+        }
+        if (!stopping)
+            setup_tick(s);
+    }
+}
+
+static void
+block_signals(sigset_t *signals)
+{
+    sigemptyset(signals);
+    sigaddset(signals, SIGHUP);
+    sigaddset(signals, SIGUSR1);
+    sigaddset(signals, SIGTERM);
+    sigaddset(signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static int
+run(const struct arguments *a)
+{
+    struct buf notes = {0}, errors = {0};
+    struct conf *c = setup_read(a->conf, &notes, &errors);
+    struct setup *s = NULL;
+    sigset_t signals;
+
+    say(&notes);
+    if (c && !a->foreground)
+        go_to_background();
+    block_signals(&signals);
+    if (c) {
+        if (c->cache_log && !(a->foreground && a->debug))
+            log_open(c->cache_log);
+        fds_start(c->max_filedescriptors > 0 ? (uint64_t)c->max_filedescriptors : 0);
+        s = setup_start(c, &errors);
+    }
+    say(&errors);
+    buf_free(&notes);
+    buf_free(&errors);
+    if (s) {
+        pid_file_write(c->pid_filename);
+        if (a->foreground && !a->conf)
+            greet(c);
+        log_event(LOG_NOTE, "cuttle %s: accepting connections on %u port%s with %lld worker%s", CUTTLE_VERSION, c->n_ports,
+                  c->n_ports == 1 ? "" : "s", (long long)c->workers, c->workers == 1 ? "" : "s");
+        serve(s, a->conf, &signals);
+        setup_free(&s);
+        pid_file_remove(c->pid_filename);
+        log_event(LOG_NOTE, "exiting normally");
+        conf_unref(&c);
+        return 0;
+    }
+    if (c)
+        conf_unref(&c);
+    return 1;
+}
+
+int
+main(int argc, char **argv)
+{
+    struct arguments a = {.debug = -1};
+
+    if (parse_arguments(argc, argv, &a) < 0)
+        return usage(2);
+    if (a.debug >= 0)
+        log_show((enum log_level)(a.debug > LOG_DEBUG ? LOG_DEBUG : a.debug));
+    if (a.manual8 || a.manual5)
+        return print_manual(a.manual5);
+    if (a.prepare)
+        return command_parse(&a);
+    if (a.command && strcmp(a.command, "parse") == 0)
+        return command_parse(&a);
+    if (a.command)
+        return signal_of_command(a.command) < 0 ? usage(2) : command_signal(&a);
+    return run(&a);
+}

@@ -1,0 +1,130 @@
+/* A socket as a transport. Thin on purpose: one system call a function, EINTR handled in one place. */
+#include "proxy/net/transport.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+static ssize_t
+tcp_read(struct transport *t, void *at, size_t n_bytes)
+{
+    ssize_t got;
+
+    do
+        got = read(t->io.fd, at, n_bytes);
+    while (got < 0 && errno == EINTR);
+    return got < 0 ? -errno : got;
+}
+
+static ssize_t
+tcp_writev(struct transport *t, const struct iovec *runs, int n)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)runs, .msg_iovlen = (size_t)n};
+    ssize_t sent;
+
+    do
+        sent = sendmsg(t->io.fd, &message, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : sent;
+}
+
+static int
+tcp_shutdown(struct transport *t)
+{
+    return shutdown(t->io.fd, SHUT_WR) < 0 ? -errno : 0;
+}
+
+static void
+tcp_close(struct transport *t)
+{
+    fds_close(t->io.fd);
+}
+
+static const struct transport_ops TCP = {"tcp", tcp_read, tcp_writev, tcp_shutdown, tcp_close};
+
+void
+transport_tcp_open(struct transport *t, struct loop *l, int fd, enum loop_kind kind, loop_io_fn *fn,
+                   void *owner)
+{
+    t->ops = &TCP;
+    loop_io_init(&t->io, l, fd, kind, fn, owner);
+}
+
+int
+transport_release(struct transport *t)
+{
+    int fd = t->io.fd;
+
+    loop_io_stop(&t->io);
+    t->ops = NULL;
+    return fd;
+}
+
+ssize_t
+transport_read(struct transport *t, void *at, size_t n_bytes)
+{
+    return t->ops ? t->ops->read(t, at, n_bytes) : -EBADF;
+}
+
+ssize_t
+transport_write(struct transport *t, const void *at, size_t n_bytes)
+{
+    struct iovec run = {(void *)at, n_bytes};
+
+    return transport_writev(t, &run, 1);
+}
+
+ssize_t
+transport_writev(struct transport *t, const struct iovec *runs, int n)
+{
+    return t->ops ? t->ops->writev(t, runs, n) : -EBADF;
+}
+
+void
+transport_want(struct transport *t, int events)
+{
+    if (t->ops)
+        loop_io_want(&t->io, events);
+}
+
+int
+transport_wanted(const struct transport *t)
+{
+    return t->ops ? t->io.wanted : 0;
+}
+
+int
+transport_shutdown(struct transport *t)
+{
+    return t->ops ? t->ops->shutdown(t) : -EBADF;
+}
+
+void
+transport_close(struct transport *t)
+{
+    const struct transport_ops *ops = t->ops;
+
+    if (!ops)
+        return;
+    loop_io_stop(&t->io);
+    t->ops = NULL;
+    ops->close(t);
+}
+
+void
+transport_reset(struct transport *t)
+{
+    struct linger abortive = {.l_onoff = 1, .l_linger = 0};
+
+    if (t->ops)
+        (void)setsockopt(t->io.fd, SOL_SOCKET, SO_LINGER, &abortive, sizeof abortive);
+    transport_close(t);
+}
+
+int
+transport_fd(const struct transport *t)
+{
+    return t->ops ? t->io.fd : -1;
+}

@@ -1,0 +1,431 @@
+/* From plain data to running parts. Everything that can fail is tried before anything runs; a reload either swaps the whole configuration or nothing. */
+#include "proxy/setup.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/fds.h"
+#include "base/log.h"
+#include "proxy/admin/manager.h"
+#include "proxy/net/listener.h"
+#include "proxy/version.h"
+#include "proxy/worker.h"
+
+#define PORTS_MAX 64
+#define WORKERS_MAX 64
+
+struct setup {
+    struct conf *conf;
+    struct policy *policy;
+    struct log_sinks *sinks;
+    struct store *store;
+    struct answer_cache *answers;
+    struct resolver_options resolver;
+    struct conf *resolver_conf;              /* keeps the resolver's strings */
+    struct manager *manager;
+    struct worker *workers[WORKERS_MAX];
+    unsigned n_workers;
+};
+
+/* ---- policy ---- */
+
+static struct refresh_rule
+rule_of(const struct conf_refresh *r)
+{
+    return (struct refresh_rule){
+        .min_s = r->min_s, .max_s = r->max_s, .percent = r->percent, .max_stale_s = r->max_stale_s,
+        .override_expire = r->override_expire, .override_lastmod = r->override_lastmod,
+        .reload_into_ims = r->reload_into_ims, .ignore_reload = r->ignore_reload, .ignore_no_store = r->ignore_no_store,
+        .ignore_private = r->ignore_private, .ignore_auth = r->ignore_auth,
+        .ignore_must_revalidate = r->ignore_must_revalidate, .store_stale = r->store_stale, .refresh_ims = r->refresh_ims,
+    };
+}
+
+static void
+policy_rules(struct policy *p, const struct conf *c)
+{
+    p->rules = mem_zalloc((c->n_refresh + 1) * sizeof *p->rules);
+    for (unsigned i = 0; i < c->n_refresh; i++)
+        p->rules[i] = rule_of(&c->refresh[i]);
+    p->rules[c->n_refresh] = REFRESH_RULE_DEFAULT;
+}
+
+static struct span
+pseudonym_of(const struct conf *c)
+{
+    char host[256] = "localhost";
+
+    if (c->visible_hostname)
+        return span_str(mem_strdup(c->visible_hostname));
+    (void)gethostname(host, sizeof host - 1);
+    return span_str(mem_strdup(host));
+}
+
+/* PURGE is refused unless the configuration speaks of it by name, as in Squid. */
+static bool
+speaks_of_purge(const struct conf *c)
+{
+    for (unsigned i = 0; i < c->n_acls; i++)
+        for (unsigned k = 0; strcmp(c->acls[i].type, "method") == 0 && k < c->acls[i].n_values; k++)
+            if (strcmp(c->acls[i].values[k], "PURGE") == 0)
+                return true;
+    return false;
+}
+
+static void
+policy_plain(struct policy *p, const struct conf *c)
+{
+    int64_t keep = c->maximum_object_size < c->maximum_object_size_in_memory ? c->maximum_object_size
+                                                                             : c->maximum_object_size_in_memory;
+
+    p->pseudonym = pseudonym_of(c);
+    p->request_limits = (struct h1_limits){(size_t)c->request_header_max_size, 32768, 1000};
+    p->response_limits = (struct h1_limits){(size_t)c->reply_header_max_size, 32768, 1000};
+    p->reuse = (struct reuse_policy){c->offline_mode, c->reload_into_ims, c->max_stale_ms / 1000};
+    p->forwarded_for = (enum forwarded_for)c->forwarded_for;
+    p->keep_bytes = c->memory_cache_off ? 0 : (uint64_t)keep;
+    p->request_body_max = (uint64_t)c->request_body_max_size;
+    p->via = c->via;
+    p->collapse = c->collapsed_forwarding;
+    p->client_persistent = c->client_persistent_connections;
+    p->server_persistent = c->server_persistent_connections;
+    p->purge_enabled = speaks_of_purge(c);
+    p->connect_timeout_ms = c->connect_timeout_ms;
+    p->read_timeout_ms = c->read_timeout_ms;
+    p->write_timeout_ms = c->write_timeout_ms;
+    p->request_timeout_ms = c->request_timeout_ms;
+    p->request_start_timeout_ms = c->request_start_timeout_ms;
+    p->lifetime_ms = c->client_lifetime_ms;
+    p->client_idle_ms = c->client_idle_pconn_timeout_ms;
+    p->server_idle_ms = c->server_idle_pconn_timeout_ms;
+    p->forward_timeout_ms = c->forward_timeout_ms;
+    p->tunnel_idle_ms = c->tunnel_idle_timeout_ms;
+    p->quick_abort_min = c->quick_abort_min < 0 ? UINT64_MAX : (uint64_t)c->quick_abort_min;
+    p->quick_abort_max = c->quick_abort_max < 0 ? UINT64_MAX : (uint64_t)c->quick_abort_max;
+    p->quick_abort_pct = (unsigned)c->quick_abort_pct;
+    p->negative_ttl_s = c->negative_ttl_ms / 1000;
+}
+
+/* NULL when anything does not compile. Takes a reference on c. */
+static struct policy *
+policy_new(struct conf *c, struct buf *errors)
+{
+    struct policy *p = policy_alloc();
+    unsigned bad = 0;
+
+    conf_ref(c);
+    p->conf = c;
+    policy_plain(p, c);
+    policy_rules(p, c);
+    bad += acl_set_new(c, errors, &p->acls);
+    bad += refresh_set_new(c, errors, &p->refresh);
+    if (!bad) {
+        bad += acl_list_new(p->acls, &c->http_access, "http_access", false, errors, &p->http_access);
+        bad += acl_list_new(p->acls, &c->cache, "cache", true, errors, &p->cache);
+        bad += acl_list_new(p->acls, &c->send_hit, "send_hit", true, errors, &p->send_hit);
+        bad += acl_list_new(p->acls, &c->store_miss, "store_miss", true, errors, &p->store_miss);
+    }
+    if (bad)
+        policy_unref(&p);
+    return p;
+}
+
+/* ---- logs ---- */
+
+static unsigned
+sink_compile(const struct policy *p, const struct conf_access_log *a, struct log_sink *out, struct buf *errors)
+{
+    unsigned bad = log_format_new(p->conf, a->format, errors, &out->format);
+
+    if (a->condition.n)
+        bad += acl_cond_new(p->acls, &a->condition, "access_log", errors, &out->condition);
+    return bad;
+}
+
+static unsigned
+sink_open(const struct conf_access_log *a, struct log_sink *out, struct buf *errors)
+{
+    char why[256];
+
+    out->log = access_log_open(a->where, why, sizeof why);
+    if (out->log)
+        return 0;
+    buf_addf(errors, "%s:%u: access_log: %s: %s\n", a->place.file, a->place.line, a->where, why);
+    return 1;
+}
+
+/* open false: only compiled, for a check. */
+static struct log_sinks *
+sinks_new(const struct policy *p, bool open, struct buf *errors)
+{
+    const struct conf *c = p->conf;
+    struct log_sinks *s = log_sinks_new(c->n_access_logs);
+    unsigned bad = 0, n = 0;
+
+    for (unsigned i = 0; i < c->n_access_logs; i++) {
+        if (strcmp(c->access_logs[i].where, "none") == 0)
+            continue;
+        bad += sink_compile(p, &c->access_logs[i], &s->at[n], errors);
+        if (open && !bad)
+            bad += sink_open(&c->access_logs[i], &s->at[n], errors);
+        n++;
+    }
+    s->n = n;
+    if (bad)
+        log_sinks_unref(&s);
+    return s;
+}
+
+/* ---- reading ---- */
+
+struct conf *
+setup_read(const char *path, struct buf *notes, struct buf *errors)
+{
+    struct conf *c = conf_read(path);
+
+    buf_add(notes, buf_span(&c->notes));
+    buf_add(errors, buf_span(&c->errors));
+    if (c->n_errors) {
+        (void)setup_check(c, errors);    /* all mistakes at once, not one kind after the other */
+        conf_unref(&c);
+    }
+    return c;
+}
+
+bool
+setup_check(struct conf *c, struct buf *errors)
+{
+    struct policy *p = policy_new(c, errors);
+    struct log_sinks *s = p ? sinks_new(p, false, errors) : NULL;
+    bool fine = s != NULL;
+
+    log_sinks_unref(&s);
+    policy_unref(&p);
+    return fine;
+}
+
+/* ---- starting ---- */
+
+static int
+bind_port(const struct conf_port *port, struct worker_port *out, struct buf *errors)
+{
+    struct listener_options o = {.address = port->address, .both_families = port->any};
+    char text[ADDR_TEXT_MAX];
+
+    out->address = port->address;
+    out->both_families = port->any;
+    out->name = port->name;
+    out->fd = listener_bind(&o);
+    if (out->fd == -EAFNOSUPPORT && port->any) {         /* a kernel without IPv6 */
+        o.address = (struct addr){.v4 = {.sin_family = AF_INET}};
+        addr_set_port(&o.address, addr_port(&port->address));
+        out->address = o.address;
+        out->fd = listener_bind(&o);
+    }
+    if (out->fd >= 0)
+        return 0;
+    (void)addr_format_port(&port->address, text);
+    buf_addf(errors, "%s:%u: http_port: %s: %s\n", port->place.file, port->place.line, text, strerror(-out->fd));
+    return -1;
+}
+
+static bool
+port_is_supported(const struct conf_port *port, struct buf *errors)
+{
+    if (!port->intercept && !port->tproxy && !port->accel)
+        return true;
+    buf_addf(errors, "%s:%u: http_port: intercept, tproxy and accel are not supported yet: a plain forward port was expected\n",
+             port->place.file, port->place.line);
+    return false;
+}
+
+/* All ports of one worker; a failure closes those that were bound. */
+static int
+bind_ports(const struct conf *c, struct worker_port ports[PORTS_MAX], struct buf *errors)
+{
+    for (unsigned i = 0; i < c->n_ports; i++) {
+        if (port_is_supported(&c->ports[i], errors) && bind_port(&c->ports[i], &ports[i], errors) == 0)
+            continue;
+        while (i-- > 0)
+            fds_close(ports[i].fd);
+        return -1;
+    }
+    return 0;
+}
+
+static struct resolver_options
+resolver_options_of(const struct conf *c)
+{
+    return (struct resolver_options){
+        .nameservers = c->dns_nameservers, .hosts_file = c->hosts_file, .timeout_ms = c->dns_timeout_ms,
+        .retransmit_ms = c->dns_retransmit_interval_ms, .positive_ttl_s = c->positive_dns_ttl_ms / 1000,
+        .negative_ttl_s = c->negative_dns_ttl_ms / 1000, .v4_first = c->dns_v4_first, .defnames = c->dns_defnames,
+        .append_domain = c->append_domain, .cache_entries = (uint64_t)c->ipcache_size,
+    };
+}
+
+static void
+setup_parts(struct setup *s)
+{
+    const struct conf *c = s->conf;
+    struct buf text = {0};
+
+    s->store = store_new(&(struct store_options){.limit_bytes = (uint64_t)c->cache_mem});
+    s->resolver_conf = s->conf;
+    conf_ref(s->resolver_conf);
+    s->resolver = resolver_options_of(c);
+    s->answers = answer_cache_new(&s->resolver);
+    s->manager = manager_new(&(struct manager_options){.store = s->store, .answers = s->answers, .name = s->policy->pseudonym.at,
+                                                       .version = CUTTLE_VERSION, .n_workers = s->n_workers,
+                                                       .started_wall_s = clock_wall_s()});
+    conf_dump(c, &text);
+    manager_config(s->manager, buf_span(&text));
+    buf_free(&text);
+}
+
+static bool
+start_workers(struct setup *s, struct buf *errors)
+{
+    struct worker_port ports[WORKERS_MAX][PORTS_MAX];
+    enum loop_backend backend = LOOP_AUTO;
+
+    if (s->conf->event_backend)
+        (void)loop_backend_parse(s->conf->event_backend, &backend);
+    for (unsigned i = 0; i < s->n_workers; i++)
+        if (bind_ports(s->conf, ports[i], errors) < 0) {
+            while (i-- > 0)
+                for (unsigned k = 0; k < s->conf->n_ports; k++)
+                    fds_close(ports[i][k].fd);
+            return false;
+        }
+    for (unsigned i = 0; i < s->n_workers; i++)
+        s->workers[i] = worker_start(&(struct worker_options){
+            .id = i, .backend = backend, .store = s->store, .answers = s->answers, .resolver = &s->resolver,
+            .manager = s->manager, .ports = ports[i], .n_ports = s->conf->n_ports, .policy = s->policy, .sinks = s->sinks});
+    return true;
+}
+
+static void
+setup_release(struct setup *s)
+{
+    log_sinks_unref(&s->sinks);
+    policy_unref(&s->policy);
+    if (s->manager)
+        manager_free(&s->manager);
+    if (s->store)
+        store_free(&s->store);
+    if (s->answers)
+        answer_cache_free(&s->answers);
+    conf_unref(&s->resolver_conf);
+    conf_unref(&s->conf);
+    mem_free(s);
+}
+
+struct setup *
+setup_start(struct conf *c, struct buf *errors)
+{
+    struct setup *s = mem_zalloc(sizeof *s);
+
+    conf_ref(c);
+    s->conf = c;
+    s->n_workers = c->workers < 1 ? 1 : c->workers > WORKERS_MAX ? WORKERS_MAX : (unsigned)c->workers;
+    if (c->n_ports > PORTS_MAX)
+        buf_addf(errors, "%s:%u: http_port: at most %d ports\n", c->ports[PORTS_MAX].place.file, c->ports[PORTS_MAX].place.line, PORTS_MAX);
+    else if ((s->policy = policy_new(c, errors)) != NULL && (s->sinks = sinks_new(s->policy, true, errors)) != NULL) {
+        setup_parts(s);
+        if (start_workers(s, errors))
+            return s;
+    }
+    setup_release(s);
+    return NULL;
+}
+
+/* ---- while running ---- */
+
+bool
+setup_reload(struct setup *s, const char *path, struct buf *notes, struct buf *errors)
+{
+    struct conf *c = setup_read(path, notes, errors);
+    struct policy *p = c ? policy_new(c, errors) : NULL;
+    struct log_sinks *sinks = p ? sinks_new(p, true, errors) : NULL;
+    struct buf text = {0};
+
+    if (!sinks) {
+        policy_unref(&p);
+        conf_unref(&c);
+        return false;
+    }
+    conf_restart_notes(s->conf, c, notes);
+    for (unsigned i = 0; i < s->n_workers; i++)
+        worker_reload(s->workers[i], p, sinks);
+    for (unsigned i = 0; i < s->n_workers; i++)
+        worker_sync(s->workers[i]);
+    store_limit(s->store, (uint64_t)c->cache_mem);
+    manager_names(s->manager, p->pseudonym.at);
+    conf_dump(c, &text);
+    manager_config(s->manager, buf_span(&text));
+    buf_free(&text);
+    policy_unref(&s->policy);
+    log_sinks_unref(&s->sinks);
+    conf_unref(&s->conf);
+    s->policy = p;
+    s->sinks = sinks;
+    s->conf = c;
+    return true;
+}
+
+void
+setup_rotate(struct setup *s)
+{
+    for (unsigned i = 0; i < s->n_workers; i++)
+        worker_flush_logs(s->workers[i]);
+    for (unsigned i = 0; i < s->n_workers; i++)
+        worker_sync(s->workers[i]);
+    for (unsigned i = 0; i < s->sinks->n; i++)
+        (void)access_log_rotate(s->sinks->at[i].log, (int)s->conf->logfile_rotate);
+    log_reopen();
+}
+
+void
+setup_tick(struct setup *s)
+{
+    manager_tick(s->manager);
+}
+
+void
+setup_stop(struct setup *s, int64_t grace_ms)
+{
+    for (unsigned i = 0; i < s->n_workers; i++)
+        worker_stop(s->workers[i], grace_ms);
+}
+
+bool
+setup_is_done(const struct setup *s)
+{
+    for (unsigned i = 0; i < s->n_workers; i++)
+        if (!worker_is_done(s->workers[i]))
+            return false;
+    return true;
+}
+
+const struct conf *
+setup_conf(const struct setup *s)
+{
+    return s->conf;
+}
+
+void
+setup_free(struct setup **held)
+{
+    struct setup *s = *held;
+
+    *held = NULL;
+    for (unsigned i = 0; i < s->n_workers; i++)
+        worker_join(&s->workers[i]);
+    setup_release(s);
+}

@@ -1,0 +1,314 @@
+/* The life of a fill. Closing is immediate, freeing waits for the end of the turn, so that no function here finds its fill gone under its feet. */
+#include "proxy/upstream/fill.h"
+
+#include <errno.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/counters.h"
+#include "proxy/upstream/fill_private.h"
+
+bool
+fill_is_live(const struct fill *f)
+{
+    return f->phase != FILL_OVER;
+}
+
+static void
+fill_free(void *owner)
+{
+    struct fill *f = owner;
+
+    buf_free(&f->in);
+    buf_free(&f->trailer);
+    body_writer_free(&f->writer);
+    mem_free(f->answer);
+    policy_unref(&f->policy);
+    FREE_OBJ(f);
+}
+
+/* Lets go of everything but the memory. */
+static void
+fill_end(struct fill *f)
+{
+    if (f->phase == FILL_OVER)
+        return;
+    f->phase = FILL_OVER;
+    if (f->held)
+        *f->held = NULL;
+    f->held = NULL;
+    f->events = NULL;
+    resolver_cancel(&f->query);
+    dial_cancel(&f->dial);
+    conn_close(&f->conn);
+    if (f->request_body)
+        f->request_body->wake = NULL;
+    f->request_body = NULL;
+    loop_timer_close(&f->continue_timer);
+    if (f->entry) {
+        body_detach_fill(f->entry->body);
+        entry_unref(&f->entry);
+    }
+    loop_task_cancel(f->up->loop, &f->room);
+    loop_task_cancel(f->up->loop, &f->body_ready);
+    loop_task_cancel(f->up->loop, &f->fail_later);
+    list_remove(&f->link);
+    loop_defer(f->up->loop, &f->free_later);
+}
+
+void
+fill_fail(struct fill *f, enum fault why, int error)
+{
+    const struct fill_events *events = f->events;
+    void *owner = f->owner;
+    struct entry *e = f->entry;
+
+    if (f->phase == FILL_OVER)
+        return;
+    if (f->starting) {
+        f->late_fault = why;
+        f->late_error = error;
+        loop_defer(f->up->loop, &f->fail_later);
+        return;
+    }
+    counter_add(COUNTER_SERVER_ERRORS, 1);
+    if (e) {
+        if (f->stored)
+            store_withdraw(f->up->store, e);
+        body_fail(e->body, why);
+        fill_end(f);
+        return;
+    }
+    fill_end(f);
+    if (events)
+        events->failed(owner, f, why, error);
+}
+
+static void
+fill_fail_later(void *owner)
+{
+    struct fill *f = owner;
+
+    fill_fail(f, f->late_fault, f->late_error);
+}
+
+void
+fill_finish(struct fill *f)
+{
+    struct conn *c = f->conn;
+    bool keep = f->keep_alive && f->request_sent && f->policy->server_persistent;
+
+    f->conn = NULL;
+    if (keep)
+        idle_put(&c, f->policy->server_idle_ms);
+    else
+        conn_close(&c);
+    if (f->entry) {
+        struct entry *e = f->entry;
+
+        e->length = body_published(e->body);
+        body_complete(e->body, buf_span(&f->trailer));
+        if (f->stored)
+            store_charge(f->up->store, e);
+    }
+    fill_end(f);
+}
+
+/* The last reader left a body that is still arriving: quick_abort_min, _max and _pct decide, as in Squid. */
+static bool
+worth_finishing(const struct fill *f)
+{
+    uint64_t have = body_published(f->entry->body), length = f->entry->length, left;
+
+    if (f->alone)
+        return true;
+    if (!f->stored || body_mode(f->entry->body) != BODY_KEEP || length == LENGTH_UNKNOWN)
+        return false;
+    left = length - have;
+    if (left <= f->policy->quick_abort_min)
+        return true;
+    return left <= f->policy->quick_abort_max || have * 100 >= length * f->policy->quick_abort_pct;
+}
+
+/* There is room in the body again, or its last reader has gone. */
+static void
+fill_room(void *owner)
+{
+    struct fill *f = owner;
+
+    if (f->phase != FILL_BODY || !f->entry)
+        return;
+    if (body_readers(f->entry->body) == 0 && !worth_finishing(f)) {
+        fill_fail(f, FAULT_CLIENT_GONE, 0);
+        return;
+    }
+    if (f->awaiting_room && f->conn) {
+        f->awaiting_room = false;
+        transport_want(&f->conn->transport, transport_wanted(&f->conn->transport) | LOOP_READ);
+    }
+}
+
+static void
+fill_body_ready(void *owner)
+{
+    struct fill *f = owner;
+
+    if (f->phase != FILL_OVER && f->conn && !f->body_held)
+        fill_send(f);
+}
+
+/* Nobody said 100 within a second: the body goes anyway (RFC 9110 section 10.1.1). */
+static void
+fill_continue_anyway(void *owner)
+{
+    struct fill *f = owner;
+
+    if (f->phase != FILL_HEAD || !f->body_held)
+        return;
+    fill_release_body(f);
+}
+
+static void
+copy_order(struct fill *f, const struct fill_order *o)
+{
+    f->policy = o->policy;
+    policy_ref(f->policy);
+    f->events = o->events;
+    f->owner = o->owner;
+    f->arena = o->arena;
+    f->method = o->method;
+    f->host = o->host;
+    f->head = o->head;
+    f->port = o->port;
+    f->request_body = o->body;
+    f->body_chunked = o->body_chunked;
+    f->body_length = o->body_length;
+    f->expects_continue = o->expects_continue;
+    f->wants_upgrade = o->wants_upgrade;
+}
+
+static struct dns_answer *
+answer_given(const struct addr *at, unsigned n)
+{
+    struct dns_answer *a = mem_zalloc(sizeof *a);
+
+    a->n = n < DNS_ADDRESSES ? n : DNS_ADDRESSES;
+    memcpy(a->at, at, a->n * sizeof a->at[0]);
+    return a;
+}
+
+void
+fill_start(struct upstream *u, const struct fill_order *o, struct fill **held)
+{
+    struct fill *f = mem_zalloc(sizeof *f);
+
+    *held = f;
+    f->held = held;
+    f->magic = FILL_MAGIC;
+    f->up = u;
+    copy_order(f, o);
+    list_push_back(&u->fills, &f->link);
+    loop_task_init(&f->room, fill_room, f);
+    loop_task_init(&f->body_ready, fill_body_ready, f);
+    loop_task_init(&f->fail_later, fill_fail_later, f);
+    loop_task_init(&f->free_later, fill_free, f);
+    loop_timer_init(&f->continue_timer, u->loop, fill_continue_anyway, f);
+    if (o->body) {
+        o->body->loop = u->loop;
+        o->body->wake = &f->body_ready;
+    }
+    if (o->dst)
+        f->answer = answer_given(o->dst, o->n_dst);
+    else if (o->literal.sa.sa_family != AF_UNSPEC)
+        f->answer = answer_given(&o->literal, 1);
+    f->started_ns = clock_mono_ns();
+    f->times = (struct fill_times){-1, -1, -1};
+    f->server = ADDR_NONE;
+    f->starting = true;
+    fill_route(f);
+    f->starting = false;
+}
+
+void
+fill_into(struct fill *f, struct entry *e, bool stored, bool alone, uint64_t keep_bytes)
+{
+    CHECK_OBJ(f, FILL_MAGIC);
+    CHECK(f->phase == FILL_HEAD && f->entry == NULL);
+    entry_ref(e);
+    f->entry = e;
+    f->stored = stored;
+    f->alone = alone;
+    f->keep_bytes = keep_bytes;
+    f->phase = FILL_BODY;
+}
+
+void
+fill_cancel(struct fill **held)
+{
+    struct fill *f = *held;
+
+    *held = NULL;
+    if (!f)
+        return;
+    CHECK_OBJ(f, FILL_MAGIC);
+    f->held = NULL;
+    if (f->entry && fill_is_live(f)) {
+        f->events = NULL;
+        fill_fail(f, FAULT_CLIENT_GONE, 0);
+        return;
+    }
+    fill_end(f);
+}
+
+void
+fill_release(struct fill **held)
+{
+    struct fill *f = *held;
+
+    *held = NULL;
+    if (!f)
+        return;
+    CHECK_OBJ(f, FILL_MAGIC);
+    f->held = NULL;
+    if (f->phase == FILL_BODY && f->request_sent) {
+        f->events = NULL;
+        f->arena = NULL;
+        loop_defer(f->up->loop, &f->room);       /* was it the last reader? */
+        return;
+    }
+    fill_cancel(&f);
+}
+
+struct loop_task *
+fill_room_task(struct fill *f)
+{
+    return &f->room;
+}
+
+const struct addr *
+fill_server(const struct fill *f)
+{
+    return &f->server;
+}
+
+struct fill_times
+fill_times_of(const struct fill *f)
+{
+    return f->times;
+}
+
+uint64_t
+fill_bytes_in(const struct fill *f)
+{
+    return f->bytes_in;
+}
+
+void
+fill_cancel_all(struct upstream *u)
+{
+    while (!list_empty(&u->fills)) {
+        struct fill *f = LIST_OWNER(u->fills.next, struct fill, link);
+
+        fill_cancel(&f);
+    }
+}

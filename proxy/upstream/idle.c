@@ -1,0 +1,181 @@
+/* Idle connections are kept in buckets by address, newest first: the one used last is the least likely to have been closed by the origin.
+ * A readable idle connection is a closed one, or one with bytes nobody asked for: either way it goes. */
+#include "proxy/upstream/idle.h"
+
+#include "base/check.h"
+
+#define CONN_MAGIC 0xc0117c0bu
+#define BUCKETS 256
+
+struct idle_pool {
+    struct loop *loop;
+    struct list by_address[BUCKETS];
+    struct list by_age;                  /* oldest first */
+};
+
+static unsigned
+bucket_of(const struct addr *a)
+{
+    const unsigned char *p = a->sa.sa_family == AF_INET ? (const unsigned char *)&a->v4.sin_addr
+                                                        : (const unsigned char *)&a->v6.sin6_addr;
+    size_t n = a->sa.sa_family == AF_INET ? 4 : 16;
+    unsigned h = addr_port(a);
+
+    for (size_t i = 0; i < n; i++)
+        h = h * 31 + p[i];
+    return (h ^ (h >> 8)) % BUCKETS;
+}
+
+struct idle_pool *
+idle_pool_new(struct loop *l)
+{
+    struct idle_pool *p = mem_zalloc(sizeof *p);
+
+    p->loop = l;
+    for (int i = 0; i < BUCKETS; i++)
+        list_init(&p->by_address[i]);
+    list_init(&p->by_age);
+    return p;
+}
+
+static void
+conn_io(void *owner, int events)
+{
+    struct conn *c = owner;
+
+    if (c->user)
+        c->user_io(c->user, events);
+    else
+        conn_close(&c);
+}
+
+static void
+conn_timeout(void *owner)
+{
+    struct conn *c = owner;
+
+    if (c->user)
+        c->user_timeout(c->user);
+    else
+        conn_close(&c);
+}
+
+static void
+conn_free(void *owner)
+{
+    struct conn *c = owner;
+
+    FREE_OBJ(c);
+}
+
+struct conn *
+conn_new(struct idle_pool *p, int fd, const struct addr *to)
+{
+    struct conn *c = mem_zalloc(sizeof *c);
+    char text[ADDR_TEXT_MAX];
+
+    c->magic = CONN_MAGIC;
+    c->pool = p;
+    c->to = *to;
+    list_init(&c->by_address);
+    list_init(&c->by_age);
+    transport_tcp_open(&c->transport, p->loop, fd, LOOP_SERVER, conn_io, c);
+    loop_timer_init(&c->timer, p->loop, conn_timeout, c);
+    loop_task_init(&c->free_later, conn_free, c);
+    fds_note(fd, span_of(text, addr_format_port(to, text)));
+    return c;
+}
+
+void
+conn_use(struct conn *c, loop_io_fn *io, loop_fn *timeout, void *user)
+{
+    c->user_io = io;
+    c->user_timeout = timeout;
+    c->user = user;
+}
+
+struct conn *
+idle_take(struct idle_pool *p, const struct addr *to, unsigned n, uint16_t port)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct addr wanted = to[i];
+        struct list *head;
+
+        addr_set_port(&wanted, port);
+        head = &p->by_address[bucket_of(&wanted)];
+        for (struct list *l = head->next; l != head; l = l->next) {
+            struct conn *c = LIST_OWNER(l, struct conn, by_address);
+
+            if (addr_port(&c->to) != port || addr_compare(&c->to, &wanted) != 0)
+                continue;
+            list_remove(&c->by_address);
+            list_remove(&c->by_age);
+            fds_purpose(transport_fd(&c->transport), FD_SERVER_ACTIVE);
+            return c;
+        }
+    }
+    return NULL;
+}
+
+void
+idle_put(struct conn **held, int64_t for_ms)
+{
+    struct conn *c = *held;
+
+    *held = NULL;
+    conn_use(c, NULL, NULL, NULL);
+    list_push_front(&c->pool->by_address[bucket_of(&c->to)], &c->by_address);
+    list_push_back(&c->pool->by_age, &c->by_age);
+    fds_purpose(transport_fd(&c->transport), FD_SERVER_IDLE);
+    transport_want(&c->transport, LOOP_READ);
+    loop_timer_set(&c->timer, for_ms);
+}
+
+void
+conn_close(struct conn **held)
+{
+    struct conn *c = *held;
+
+    *held = NULL;
+    if (!c)
+        return;
+    CHECK_OBJ(c, CONN_MAGIC);
+    list_remove(&c->by_address);
+    list_remove(&c->by_age);
+    transport_close(&c->transport);
+    loop_timer_close(&c->timer);
+    conn_use(c, NULL, NULL, NULL);
+    loop_defer(c->pool->loop, &c->free_later);
+}
+
+unsigned
+idle_shed(struct idle_pool *p, unsigned n)
+{
+    unsigned closed = 0;
+
+    while (closed < n && !list_empty(&p->by_age)) {
+        struct conn *c = LIST_OWNER(p->by_age.next, struct conn, by_age);
+
+        conn_close(&c);
+        closed++;
+    }
+    return closed;
+}
+
+void
+idle_close_all(struct idle_pool *p)
+{
+    (void)idle_shed(p, UINT32_MAX);
+}
+
+void
+idle_pool_free(struct idle_pool **held)
+{
+    struct idle_pool *p = *held;
+
+    *held = NULL;
+    if (!p)
+        return;
+    idle_close_all(p);
+    mem_free(p);
+}

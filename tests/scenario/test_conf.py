@@ -1,0 +1,316 @@
+"""The configuration: mistakes are named by line, and it can be changed while the proxy runs."""
+import os
+import re
+import signal
+import socket
+import threading
+import time
+
+import harness
+from harness import Client, Exited, Scenario, reply, run_cuttle, storable, together, wait_for
+
+
+class Parsing(Scenario):
+    def parse(self, *lines, name="cuttle.conf"):
+        """-k parse of these lines: (exit code, all it said)."""
+        self.conf = self.write(self.temporary_folder(), name, "\n".join(lines) + "\n")
+        code, out, err = run_cuttle("-k", "parse", "-f", self.conf)
+        return code, out + err
+
+    def assert_refused(self, *lines, at=None):
+        code, said = self.parse(*lines)
+        self.assertNotEqual(code, 0, said)
+        self.assertRegex(said, r"cuttle\.conf:%d: " % (at or len(lines)))
+        return said
+
+    def test_a_good_configuration_parses_with_0(self):
+        code, said = self.parse(
+            "# a comment", "http_port 3128", "acl lan src 10.0.0.0/8 192.168.0.0/16 fe80::/10",
+            "acl work time MTWHF 08:00-17:00", "acl ads dstdomain .ads.example  # behind a line",
+            "acl SSL_ports port 443", "http_access deny CONNECT !SSL_ports",
+            "http_access allow lan", "http_access deny all", "cache_mem 64 MB",
+            "maximum_object_size 8 MB",
+            "refresh_pattern -i \\.deb$ 129600 100% 129600", "refresh_pattern . 0 20% 4320",
+            "logformat mine %ts.%03tu %>a %rm %ru", "access_log stdio:/nowhere/access.log mine",
+            "forwarded_for delete", "via off", "read_timeout 5 minutes", "workers 2")
+        self.assertEqual(code, 0, said)
+
+    def test_ten_mistakes_give_ten_messages_with_their_lines(self):
+        mistakes = ["http_port nonsense", "acl lan src 10.0.0.300", "acl x no_such_type a",
+                    "http_access maybe all", "http_access allow no_such_acl",
+                    "cache_mem 12 bananas", "refresh_pattern ( 0 20% 4320", "read_timeout forever",
+                    "via perhaps", "workers -1"]
+        code, said = self.parse("http_port 3128", *mistakes)
+        self.assertNotEqual(code, 0)
+        for number, line in enumerate(mistakes, 2):
+            word = line.split(" ")[0]
+            self.assertEqual(len(re.findall(r"cuttle\.conf:%d: .*%s" % (number, word), said)), 1,
+                             "%s\n%s" % (line, said))
+
+    def test_a_broken_configuration_does_not_start(self):
+        with self.assertRaises(Exited) as told:
+            self.cuttle("cache_mem 12 bananas")
+        self.assertRegex(told.exception.text, r"cuttle\.conf:\d+: cache_mem")
+
+    def test_a_value_out_of_range_says_what_was_expected(self):
+        self.assertRegex(self.assert_refused("http_port 3128", "cache_mem 4 MB"),
+                         r"cache_mem: .*8 MB")
+
+    def test_what_only_tunes_is_accepted_with_a_note(self):
+        code, said = self.parse("http_port 3128", "coredump_dir /var/spool", "memory_pools off",
+                                "icon_directory /usr/share/icons", "hierarchy_stoplist cgi-bin ?",
+                                "cache_swap_low 90", "http_access deny all")
+        self.assertEqual(code, 0, said)
+        self.assertIn("icon_directory", said)
+
+    def test_what_narrows_access_and_is_not_supported_is_refused(self):
+        for line in ("auth_param basic program /usr/lib/auth /etc/users",
+                     "acl users proxy_auth REQUIRED", "external_acl_type t %SRC /bin/helper",
+                     "ssl_bump terminate all", "adaptation_access x deny all"):
+            self.assert_refused("http_port 3128", line)
+
+    def test_include_takes_in_other_files_and_names_them(self):
+        folder = self.temporary_folder()
+        self.write(folder, "a.conf", "acl lan src 10.0.0.0/8\n")
+        bad = self.write(folder, "b.conf", "\n\nvia perhaps\n")
+        code, said = self.parse("http_port 3128", "include %s/a.conf" % folder,
+                                "http_access allow lan")
+        self.assertEqual(code, 0, said)
+        code, said = self.parse("http_port 3128", "include %s/*.conf" % folder)
+        self.assertNotEqual(code, 0)
+        self.assertIn("%s:3: " % bad, said)
+
+    def test_an_include_ring_ends(self):
+        folder = self.temporary_folder()
+        ring = self.write(folder, "ring.conf", "include %s/ring.conf\n" % folder)
+        code, _, _ = run_cuttle("-k", "parse", "-f", ring)
+        self.assertNotEqual(code, 0)
+
+    def test_acl_values_may_come_from_a_file(self):
+        o = self.origin(reply(body=b"x"))
+        names = self.write(self.temporary_folder(), "names", "# bad\nbad.test\n\n.worse.test\n")
+        p = self.cuttle('acl bad dstdomain "%s"' % names, "http_access deny bad",
+                        self.hosts(good_test="127.0.0.1"))
+        self.assertEqual(self.get(p, o.url("/", "good.test")).status, 200)
+        for name in ("bad.test", "a.worse.test", "worse.test"):
+            self.assertEqual(self.get(p, o.url("/", name)).status, 403)
+
+    def test_a_line_may_go_on_behind_a_backslash(self):
+        code, said = self.parse("http_port 3128", "acl lan src 10.0.0.0/8 \\", "  192.168.0.0/16",
+                                "http_access allow lan", "via perhaps")
+        self.assertNotEqual(code, 0)
+        self.assertRegex(said, r"cuttle\.conf:5: ")
+
+    def test_binary_rubbish_is_no_configuration(self):
+        folder = self.temporary_folder()
+        path = os.path.join(folder, "rubbish.conf")
+        with open(path, "wb") as f:
+            f.write(bytes(range(256)) * 1000)
+        code, _, err = run_cuttle("-k", "parse", "-f", path)
+        self.assertIn(code, range(1, 99), err[-500:])
+
+    def test_a_missing_file_is_told(self):
+        code, out, err = run_cuttle("-k", "parse", "-f", "/nowhere/cuttle.conf")
+        self.assertNotEqual(code, 0)
+        self.assertIn("/nowhere/cuttle.conf", out + err)
+
+
+class Arguments(Scenario):
+    def test_v_tells_the_version(self):
+        code, out, err = run_cuttle("-v")
+        self.assertEqual(code, 0)
+        self.assertRegex(out + err, r"(?i)cuttle.*\d+\.\d+")
+
+    def test_z_has_nothing_to_make_without_a_disk_store(self):
+        conf = self.write(self.temporary_folder(), "c.conf", "http_port 3128\n")
+        self.assertEqual(run_cuttle("-z", "-f", conf)[0], 0)
+
+    def test_an_unknown_argument_is_an_error(self):
+        code, out, err = run_cuttle("--no-such-thing")
+        self.assertNotEqual(code, 0)
+        self.assertGreater(len(out + err), 10)
+
+    def test_a_port_in_use_is_told(self):
+        lease = harness.PortLease()
+        self.addCleanup(lease.release)
+        taken = socket.socket()
+        taken.bind(("127.0.0.1", lease.number))
+        taken.listen(1)
+        self.addCleanup(taken.close)
+        conf = self.write(self.temporary_folder(), "c.conf",
+                          "http_port 127.0.0.1:%d\npid_filename none\ncache_log stderr\n"
+                          "access_log none\n" % lease.number)
+        code, out, err = run_cuttle("-N", "-f", conf)
+        self.assertNotEqual(code, 0)
+        self.assertIn(str(lease.number), out + err)
+
+    def test_k_speaks_to_the_one_whose_pid_file_it_is(self):
+        folder = self.temporary_folder()
+        p = self.cuttle("pid_filename %s/pid" % folder)
+        self.assertEqual(int(open(folder + "/pid").read()), p.pid)
+        self.assertEqual(run_cuttle("-k", "check", "-f", p.conf_path)[0], 0)
+        self.assertEqual(run_cuttle("-k", "reconfigure", "-f", p.conf_path)[0], 0)
+        self.assertEqual(run_cuttle("-k", "rotate", "-f", p.conf_path)[0], 0)
+        self.assertTrue(p.is_running())
+        self.assertEqual(run_cuttle("-k", "shutdown", "-f", p.conf_path)[0], 0)
+        wait_for(lambda: not p.is_running(), "the end")
+        self.assertFalse(os.path.exists(folder + "/pid"))
+        self.assertNotEqual(run_cuttle("-k", "check", "-f", p.conf_path)[0], 0)
+
+
+class Reload(Scenario):
+    def reconfigured(self, p, claim):
+        p.send_signal(signal.SIGHUP)
+        wait_for(claim, "the new configuration")
+
+    def test_sighup_brings_the_new_access_list(self):
+        o = self.origin(reply(body=b"x"))
+        p = self.cuttle(access="http_access allow all")
+        with Client(p.address) as kept:
+            self.assertEqual(kept.get(o.url("/")).status, 200)
+            p.write_conf(access="http_access deny all")
+            self.reconfigured(p, lambda: self.get(p, o.url("/")).status == 403)
+            self.assertEqual(kept.get(o.url("/")).status, 403, "a kept connection sees it too")
+            p.write_conf(access="http_access allow all")
+            self.reconfigured(p, lambda: self.get(p, o.url("/")).status == 200)
+
+    def test_the_store_survives(self):
+        o = self.origin(storable(b"kept"))
+        p = self.cuttle("visible_hostname one.test")
+        self.get(p, o.url("/"))
+        p.write_conf(["visible_hostname two.test"])
+        self.reconfigured(p, lambda: "two.test" in self.get(p, o.url("/")).cache_status)
+        self.assertTrue(self.get(p, o.url("/")).hit)
+        self.assertEqual(len(o.requests), 1)
+
+    def test_a_broken_configuration_leaves_the_old_one_in_force(self):
+        o = self.origin(reply(body=b"x"))
+        p = self.cuttle()
+        p.write_conf(["via perhaps"], access="http_access deny all")
+        p.send_signal(signal.SIGHUP)
+        wait_for(lambda: re.search(r"cuttle\.conf:\d+: via", p.cache_log()), "the complaint")
+        self.assertEqual(self.get(p, o.url("/")).status, 200)
+
+    def test_running_transfers_and_tunnels_go_on(self):
+        o = self.origin((reply("200 OK", "Content-Length: 20"), b"x" * 10, 1.0, b"y" * 10))
+        t = self.origin(raw=lambda c: [c.send(c.read_exactly(1)) for _ in range(2)])
+        p = self.cuttle()
+        download, tunnel = self.client(p), self.client(p)
+        download.request("GET", o.url("/"))
+        tunnel.connect_tunnel(t.authority)
+        tunnel.send("a")
+        self.assertEqual(tunnel.read_exactly(1), b"a")
+        p.write_conf(access="http_access deny all")
+        self.reconfigured(p, lambda: self.get(p, o.url("/")).status == 403)
+        self.assertEqual(download.read_response().body, b"x" * 10 + b"y" * 10)
+        tunnel.send("b")
+        self.assertEqual(tunnel.read_exactly(1), b"b")
+
+    def test_no_connection_is_refused_and_none_broken_while_it_reloads(self):
+        o = self.origin(reply(body=b"x" * 5000))
+        p = self.cuttle()
+        stop = threading.Event()
+
+        def run(i):
+            n = 0
+            while not stop.is_set() or i == 0 and n == 0:
+                if i == 0:
+                    for _ in range(15):
+                        p.send_signal(signal.SIGHUP)
+                        time.sleep(0.15)
+                    stop.set()
+                    return 0
+                self.assertEqual(self.get(p, o.url("/")).status, 200)
+                n += 1
+            return n
+        self.assertGreater(sum(together(6, run)), 20)
+
+
+class Rotation(Scenario):
+    def test_no_line_is_lost_torn_or_doubled(self):
+        o = self.origin(lambda q: reply(body=b"x"))
+        p = self.cuttle("logfile_rotate 0")
+        names, stop = ["access.log"], threading.Event()
+
+        def rotate():
+            for i in range(5):
+                time.sleep(0.2)
+                os.rename(p.path("access.log"), p.path("access.%d" % i))
+                names.append("access.%d" % i)
+                p.send_signal(signal.SIGUSR1)
+                wait_for(lambda: os.path.exists(p.path("access.log")), "the new file")
+            stop.set()
+
+        def run(i):
+            if i == 0:
+                return rotate()
+            n = 0
+            with Client(p.address) as c:
+                while not stop.is_set():
+                    c.get(o.url("/%d-%d" % (i, n)))
+                    n += 1
+            return n
+        asked = sum(filter(None, together(5, run)))
+
+        def lines():
+            return [line.url for name in names for line in p.access_log(name=name)]
+        wait_for(lambda: len(lines()) >= asked, "%d lines" % asked)
+        self.assertEqual((len(lines()), len(set(lines()))), (asked, asked))
+
+    def test_a_rotation_that_cannot_be_done_keeps_the_old_file(self):
+        o = self.origin(reply(body=b"x"))
+        p = self.cuttle("logfile_rotate 0")
+        self.get(p, o.url("/1"))
+        p.logged("/1")
+        kept = p.path("kept.log")
+        os.rename(p.path("access.log"), kept)
+        os.mkdir(p.path("access.log"))
+        p.send_signal(signal.SIGUSR1)
+        time.sleep(0.5)
+        self.get(p, o.url("/2"))
+        wait_for(lambda: [a for a in p.access_log(name="kept.log") if a.url.endswith("/2")],
+                 "the line in the old file")
+
+    def test_everything_is_written_at_an_orderly_end(self):
+        o = self.origin(reply(body=b"x"))
+        p = self.cuttle()
+        with Client(p.address) as c:
+            for i in range(50):
+                c.get(o.url("/%d" % i))
+        p.stop()
+        self.assertEqual(len(p.access_log()), 50)
+
+
+class Formats(Scenario):
+    def line(self, form, *fields):
+        o = self.origin(reply("200 OK", "Content-Type: text/css", body=b"abc"))
+        folder = self.temporary_folder()
+        conf = ["access_log stdio:%s/log %s" % (folder, form)]
+        if form == "mine":
+            conf.insert(0, "logformat mine %>a|%rm|%ru|%>Hs|%{X-A}>h|%mt|%Ss")
+        p = self.cuttle(*conf)
+        self.get(p, o.url("/x"), *fields)
+        p.stop()
+        with open(folder + "/log") as f:
+            return f.read(), o.url("/x")
+
+    def test_common_and_combined(self):
+        common = (r'^127\.0\.0\.1 - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] '
+                  r'"GET %s HTTP/1\.1" 200 \d+ ')
+        text, url = self.line("common")
+        self.assertRegex(text, common % re.escape(url) + r"TCP_MISS:HIER_DIRECT\n$")
+        text, url = self.line("combined", "Referer: r", 'User-Agent: u"a')
+        self.assertRegex(text, common % re.escape(url) + r'"r" "u.+a" TCP_MISS:HIER_DIRECT\n$')
+
+    def test_json_is_json(self):
+        import json
+        text, url = self.line("json", 'User-Agent: "\\\x01')
+        self.assertIn(url, [str(v) for v in json.loads(text).values()])
+
+    def test_a_format_of_ones_own(self):
+        text, url = self.line("mine", "X-A: v")
+        self.assertEqual(text, "127.0.0.1|GET|%s|200|v|text/css|TCP_MISS\n" % url)
+
+
+if __name__ == "__main__":
+    harness.main()

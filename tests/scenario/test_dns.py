@@ -1,0 +1,178 @@
+"""Names: asked on the worker's loop, kept for their TTL, and never able to hang a client."""
+import os
+import time
+
+import harness
+from harness import A, AAAA, Client, Name, Scenario, reply, together
+
+
+class Names(Scenario):
+    def setUp(self):
+        self.o = self.origin(lambda q: reply(body=(q.field("Host") or "").encode()),
+                             host="127.0.0.2")
+
+    def proxy(self, names, *conf, **options):
+        self.d = self.dns(names)
+        return self.cuttle(self.d.conf, "dns_timeout 3 seconds", "hosts_file none", *conf,
+                           **options)
+
+    def ask(self, p, host):
+        """(status, seconds)"""
+        began = time.monotonic()
+        r = self.get(p, self.o.url("/", host))
+        return r.status, time.monotonic() - began
+
+    def test_an_answer_is_kept_for_its_ttl(self):
+        p = self.proxy({"a.test": Name(a=["127.0.0.2"], ttl_s=2)}, workers=1)
+        for _ in range(3):
+            self.assertEqual(self.ask(p, "a.test")[0], 200)
+        self.assertEqual(len(self.d.asked("a.test", A)), 1)
+        time.sleep(2.5)
+        self.assertEqual(self.ask(p, "a.test")[0], 200)
+        self.assertEqual(len(self.d.asked("a.test", A)), 2)
+
+    def test_positive_dns_ttl_bounds_it(self):
+        p = self.proxy({"a.test": Name(a=["127.0.0.2"], ttl_s=3600)}, "positive_dns_ttl 1 second")
+        self.ask(p, "a.test")
+        time.sleep(2.2)
+        self.ask(p, "a.test")
+        self.assertEqual(len(self.d.asked("a.test", A)), 2)
+
+    def test_a_ttl_of_0_is_served_and_asked_again(self):
+        p = self.proxy({"a.test": Name(a=["127.0.0.2"], ttl_s=0)})
+        for _ in range(2):
+            self.assertEqual(self.ask(p, "a.test")[0], 200)
+            time.sleep(1.1)
+        self.assertEqual(len(self.d.asked("a.test", A)), 2)
+
+    def test_names_compare_without_case_and_may_end_in_a_dot(self):
+        p = self.proxy({"a.test": Name(a=["127.0.0.2"])})
+        for name in ("a.test", "A.TEST", "a.Test"):
+            self.assertEqual(self.ask(p, name)[0], 200)
+        self.assertEqual(len(self.d.asked("a.test", A)), 1)
+        self.assertIn(self.ask(p, "a.test.")[0], (200, 400))
+
+    def test_a_name_that_does_not_exist_is_503_and_kept_for_the_soas_time(self):
+        """RFC 2308 5."""
+        p = self.proxy({"gone.test": Name(rcode=3, soa_minimum_s=2)}, "negative_dns_ttl 60 seconds")
+        for _ in range(3):
+            status, took = self.ask(p, "gone.test")
+            self.assertEqual(status, 503)
+            self.assertLess(took, 2)
+        self.assertEqual(len(self.d.asked("gone.test", A)), 1)
+        self.d.names["gone.test"] = Name(a=["127.0.0.2"])
+        time.sleep(2.5)
+        self.assertEqual(self.ask(p, "gone.test")[0], 200)
+
+    def test_the_fault_is_told(self):
+        p = self.proxy({})
+        r = self.get(p, self.o.url("/", "none.test"))
+        self.assertIn("dns_error", r.field("Proxy-Status"))
+        self.assertEqual(p.access_log(1)[0].status, 503)
+
+    def test_a_server_that_fails_is_an_error_in_time(self):
+        p = self.proxy({"bad.test": Name(rcode=2)})
+        status, took = self.ask(p, "bad.test")
+        self.assertIn(status, (503, 504))
+        self.assertLess(took, 5)
+
+    def test_a_silent_server_delays_only_those_who_asked_it(self):
+        p = self.proxy({"dumb.test": Name(silent=True), "a.test": Name(a=["127.0.0.2"])})
+
+        def run(i):
+            if i == 0:
+                return self.ask(p, "dumb.test")
+            time.sleep(0.2)
+            return self.ask(p, "a.test")
+        (status, took), *others = together(6, run)
+        self.assertEqual(status, 504)
+        self.assertTrue(2 < took < 6, took)
+        for status, took in others:
+            self.assertEqual(status, 200)
+            self.assertLess(took, 1.5)
+
+    def test_a_client_that_leaves_during_a_lookup_is_no_trouble(self):
+        p = self.proxy({"dumb.test": Name(silent=True), "a.test": Name(a=["127.0.0.2"])})
+        for _ in range(10):
+            with Client(p.address) as c:
+                c.request("GET", "http://dumb.test/")
+                c.reset()
+        self.assertEqual(self.ask(p, "a.test")[0], 200)
+
+    def test_equal_questions_are_joined(self):
+        p = self.proxy({"slow.test": Name(a=["127.0.0.2"], delay_s=0.7)})
+        self.assertEqual({s for s, _ in together(20, lambda i: self.ask(p, "slow.test"))}, {200})
+        self.assertLessEqual(len(self.d.asked("slow.test", A)), p.workers)
+
+    def test_one_family_that_fails_does_not_fail_the_name(self):
+        for broken in (Name(a=["127.0.0.2"], rcode={AAAA: 2}),
+                       Name(a=["127.0.0.2"], silent={AAAA: True}),
+                       Name(a=["127.0.0.2"], delay_s={AAAA: 2})):
+            p = self.proxy({"half.test": broken})
+            status, took = self.ask(p, "half.test")
+            self.assertEqual(status, 200)
+            self.assertLess(took, 1.5)
+            p.stop()
+
+    def test_a_dead_address_costs_a_moment_only(self):
+        """RFC 8305 5: the next attempt starts after 250 ms, or at once after a refusal."""
+        p = self.proxy({"dead.test": Name(a=["192.0.2.1", "127.0.0.2"]),
+                        "refused.test": Name(a=["127.0.0.3", "127.0.0.4", "127.0.0.2"]),
+                        "six.test": Name(a=["127.0.0.2"], aaaa=["::1"])})
+        for name in ("refused.test", "six.test", "dead.test"):
+            status, took = self.ask(p, name)
+            self.assertEqual(status, 200, name)
+            self.assertLess(took, 2.0, name)
+
+    def test_a_truncated_answer_is_asked_for_by_tcp(self):
+        """RFC 7766 5: at the configured port."""
+        many = ["127.0.0.2"] + ["127.0.1.%d" % i for i in range(1, 40)]
+        p = self.proxy({"big.test": Name(a=many, truncated=True)})
+        self.assertEqual(self.ask(p, "big.test")[0], 200)
+        self.assertIn("tcp", {q[2] for q in self.d.asked("big.test", A)})
+
+    def test_an_alias_is_followed(self):
+        p = self.proxy({"alias.test": Name(cname="real.test"), "real.test": Name(a=["127.0.0.2"])})
+        self.assertEqual(self.ask(p, "alias.test")[0], 200)
+        self.assertEqual(self.o.last().field("Host"), "alias.test:%d" % self.o.port)
+
+    def test_odd_names_end_at_once_and_without_a_question(self):
+        p = self.proxy({})
+        for name in ("l" * 64 + ".test", "n." * 130 + "test", "a..b", ".a"):
+            status, took = self.ask(p, name)
+            self.assertIn(status, (400, 503), name)
+            self.assertLess(took, 1, name)
+        self.assertEqual(self.d.queries, [])
+
+    def test_the_hosts_file_comes_first_and_is_read_again(self):
+        folder = self.temporary_folder()
+        path = self.write(folder, "hosts", "# ours\n127.0.0.2  h.test other.test  # two\n")
+        self.d = self.dns({})
+        p = self.cuttle(self.d.conf, "hosts_file " + path)
+        for name in ("h.test", "other.test", "H.TEST"):
+            self.assertEqual(self.ask(p, name)[0], 200)
+        self.assertEqual(self.d.queries, [])
+        self.write(folder, "hosts", "127.0.0.2 new.test\n")
+        os.utime(path, (time.time() + 5, time.time() + 5))
+        harness.wait_for(lambda: self.ask(p, "new.test")[0] == 200, "the new hosts file")
+
+    def test_a_second_name_server_steps_in(self):
+        quiet, live = self.dns({"a.test": Name(silent=True)}), self.dns(
+            {"a.test": Name(a=["127.0.0.2"])})
+        p = self.cuttle("dns_nameservers 127.0.0.1:%d 127.0.0.1:%d" % (quiet.port, live.port),
+                        "dns_timeout 10 seconds", "dns_retransmit_interval 1 second",
+                        "hosts_file none")
+        self.assertEqual(self.ask(p, "a.test")[0], 200)
+
+    def test_answers_that_belong_to_nobody_are_ignored(self):
+        """A spoofed or broken packet on the port harms nobody."""
+        p = self.proxy({"a.test": Name(a=["127.0.0.2"], delay_s=0.3)})
+        real = self.d.answer
+        self.d.answer = lambda query, transport: (
+            self.d.udp.sendto(os.urandom(40), self.peer) if hasattr(self, "peer") else None,
+            real(query, transport))[1]
+        self.assertEqual(self.ask(p, "a.test")[0], 200)
+
+
+if __name__ == "__main__":
+    harness.main()
