@@ -27,6 +27,8 @@ value_add(struct reader *r, struct conf_acl *a, struct span value)
 {
     a->values = reader_grow(a->values, a->n_values, sizeof a->values[0]);
     a->values[a->n_values++] = reader_str(r, value);
+    if (span_eq(value, SPAN("-i")) || span_eq(value, SPAN("+i")))
+        a->ignores_case = value.at[0] == '-';
 }
 
 const struct acl_type *
@@ -59,19 +61,6 @@ acls_builtin(struct reader *r)
             value_add(r, a, w.text);
         a->n_builtin = a->n_values;
     }
-}
-
-/* Is a -i still in force behind the values there are? A new line starts without it. */
-static bool
-ignores_case(const struct conf_acl *a)
-{
-    for (unsigned i = a->n_values; i > 0; i--) {
-        if (strcmp(a->values[i - 1], "-i") == 0)
-            return true;
-        if (strcmp(a->values[i - 1], "+i") == 0)
-            return false;
-    }
-    return false;
 }
 
 static void
@@ -123,8 +112,8 @@ values_add(struct reader *r, struct conf_acl *a, const struct line *l)
 
     if (!acl_type_of(a)->supported)
         return; /* no rule may use it, so a file it names need not be there */
-    if (ignores_case(a) && acl_type_of(a)->is_regex)
-        value_add(r, a, SPAN("+i"));
+    if (a->ignores_case && acl_type_of(a)->is_regex)
+        value_add(r, a, SPAN("+i")); /* a -i ends with its line */
     for (; i < l->n; i++) {
         const struct word *w = &l->words[i];
 

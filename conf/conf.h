@@ -21,6 +21,7 @@ struct conf_acl { /* one name; several lines of one name add values */
     char **values;                   /* words, quoted files already read in; flags such as -i, +i, -n stay in their order */
     unsigned n_values;
     unsigned n_builtin;              /* so many of the first are predefined */
+    bool ignores_case;               /* a -i holds behind the last value; for the reader */
     int builtin;                     /* 1: predefined, and no line of the file has added to it */
 };
 

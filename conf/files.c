@@ -88,7 +88,7 @@ read_included(struct reader *r, const char *path)
 {
     struct conf_place from = r->place;
     struct buf text = {0};
-    const char *why = read_file(r, path, r->depth == 0, &text);
+    const char *why = read_file(r, path, false, &text);
 
     if (why) {
         reader_error(r, "%.300s: %s", path, why);

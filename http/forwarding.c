@@ -14,6 +14,22 @@ struct options { /* the field names in Connection */
     bool too_many;
 };
 
+/* Connection and Via have no quoted strings in their lists, so a quote must not hide a comma: an
+ * open one, put there by the sender, would swallow all that comes behind it, our own name included. */
+static bool
+next_member(struct span *rest, struct span *member)
+{
+    while (rest->n > 0) {
+        size_t n = span_index(*rest, ',');
+
+        *member = span_trim(span_first(*rest, n));
+        *rest = span_skip(*rest, n + 1);
+        if (member->n > 0)
+            return true;
+    }
+    return false;
+}
+
 static bool
 is_plain_option(struct span member)
 {
@@ -25,7 +41,7 @@ collect_options(struct options *o, const struct field *connection)
 {
     struct span rest = connection->value, member;
 
-    while (!o->too_many && list_next(&rest, &member)) {
+    while (!o->too_many && next_member(&rest, &member)) {
         if (is_plain_option(member))
             continue;
         if (o->n == OPTIONS_MAX)
@@ -155,7 +171,7 @@ forwarding_is_loop(const struct fields *f, struct span pseudonym)
     for (; via; via = fields_next(f, FIELD_VIA, via)) {
         struct span rest = via->value, member;
 
-        while (list_next(&rest, &member)) {
+        while (next_member(&rest, &member)) {
             if (span_eq_ci(received_by(member), pseudonym))
                 return true;
         }

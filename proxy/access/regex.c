@@ -130,23 +130,45 @@ translate_escape(const char *p, struct buf *out)
     return p[1] ? 2 : 1;
 }
 
-/* What GNU's extended syntax takes and pcre2 refuses or reads otherwise: a star or plus with nothing to repeat is
- * ignored ("*.exe", which people write), a second one after another repeats the same thing (a++ is not possessive). */
+struct translation {
+    bool nothing_before;         /* at the start, or behind ( | ^: nothing a star could repeat */
+    bool repeated;
+    unsigned open;               /* parentheses */
+};
+
+/* Is there nothing to copy, because this star or plus repeats nothing, or what is repeated already? */
+static bool
+drop_star_or_plus(struct translation *t, char c, struct buf *out)
+{
+    if (!is_star_or_plus(c) || (!t->nothing_before && !t->repeated))
+        return false;
+    if (t->repeated && out->at[out->n - 1] != c)
+        out->at[out->n - 1] = '*';
+    return true;
+}
+
+static void
+copy_char(struct translation *t, char c, struct buf *out)
+{
+    if (c == ')' && t->open == 0)
+        buf_add_char(out, '\\');
+    t->open += c == '(';
+    t->open -= c == ')' && t->open > 0;
+    buf_add_char(out, c);
+}
+
+/* Where pcre2 differs from what people are used to: a parenthesis that closes nothing is an ordinary character and a
+ * second star or plus repeats the same thing (a++ is not possessive), as POSIX and GNU have it. A star with nothing to
+ * repeat ("*.exe") is left out: Squid skips such a pattern with a complaint, but only one thing can be meant. */
 static void
 translate(const char *p, struct buf *out)
 {
-    bool nothing_before = true, repeated = false;
+    struct translation t = {.nothing_before = true};
 
     while (*p) {
         size_t took = 1;
 
-        if (is_star_or_plus(*p) && nothing_before) {
-            p++;
-            continue;
-        }
-        if (is_star_or_plus(*p) && repeated) {
-            if (out->at[out->n - 1] != *p)
-                out->at[out->n - 1] = '*';
+        if (drop_star_or_plus(&t, *p, out)) {
             p++;
             continue;
         }
@@ -156,10 +178,10 @@ translate(const char *p, struct buf *out)
             took = bracket_length(p);
             buf_add(out, span_of(p, took));
         } else {
-            buf_add_char(out, *p);
+            copy_char(&t, *p, out);
         }
-        nothing_before = *p == '(' || *p == '|' || *p == '^';
-        repeated = is_star_or_plus(*p) || *p == '?';
+        t.nothing_before = *p == '(' || *p == '|' || *p == '^';
+        t.repeated = is_star_or_plus(*p) || *p == '?';
         p += took;
     }
 }

@@ -25,12 +25,15 @@ take_chunked(struct client_body *b)
 {
     struct span in = buf_span(&b->client->in), data = SPAN_NONE;
 
-    switch (chunked_next(&b->chunked, &in, &data, NULL)) {
+    switch (chunked_next(&b->chunked, &in, &data, &b->trailer)) {
     case CHUNKED_DATA:
         b->ready_at = (size_t)(data.at - b->client->in.at);
         b->ready_n = data.n;
         break;
-    case CHUNKED_END:  b->ended = true; break;
+    case CHUNKED_END:
+        b->ended = true;
+        b->source.trailer = buf_span(&b->trailer);
+        break;
     case CHUNKED_BAD:  b->bad = true; break;
     case CHUNKED_MORE: break;
     }
@@ -145,6 +148,11 @@ client_body_is_done(const struct client_body *b)
 void
 client_body_free(struct client_body **held)
 {
-    mem_free(*held);
+    struct client_body *b = *held;
+
     *held = NULL;
+    if (!b)
+        return;
+    buf_free(&b->trailer);
+    mem_free(b);
 }

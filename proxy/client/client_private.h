@@ -25,6 +25,7 @@ struct client_body {
     uint64_t left;                   /* FRAMING_LENGTH */
     size_t ready_at, ready_n;        /* decoded bytes in client.in, lent to the consumer */
     size_t used;                     /* bytes of client.in that were decoded */
+    struct buf trailer;              /* of a chunked body: checked, and passed on as a trailer */
     bool ended, bad, wanted;
     bool continue_due;               /* the client waits for a 100 */
 };

@@ -134,6 +134,8 @@ exchange_finish(struct exchange *x)
     x->finished = true;
     if (!x->background)
         outcome_log(x);
+    fill_release(&x->fill);              /* it borrows the request body, which the client frees now */
+    x->body = NULL;
     if (!x->running)
         exchange_release(x);
 }

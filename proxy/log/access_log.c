@@ -177,7 +177,7 @@ stream_is_ready(struct access_log *l)
 {
     struct pollfd p = {.fd = l->fd, .events = POLLOUT};
 
-    while (poll(&p, 1, PIPE_WAIT_MS) <= 0)
+    while (poll(&p, 1, stop_is_due(l) ? 0 : PIPE_WAIT_MS) <= 0)
         if (stop_is_due(l))
             return false;
     return true;

@@ -50,10 +50,32 @@ value_ms(struct value *v, int64_t us)
         value_number(v, (uint64_t)us / 1000);
 }
 
+/* By hand: libc formats a dotted quad with printf, which would be a third of the whole line. */
+static size_t
+format_ipv4(const struct addr *a, char *out)
+{
+    const unsigned char *octets = (const unsigned char *)&a->v4.sin_addr;
+    size_t n = 0;
+
+    for (int i = 0; i < 4; i++) {
+        unsigned v = octets[i];
+
+        if (v >= 100)
+            out[n++] = (char)('0' + v / 100);
+        if (v >= 10)
+            out[n++] = (char)('0' + v / 10 % 10);
+        out[n++] = (char)('0' + v % 10);
+        out[n++] = '.';
+    }
+    return n - 1;
+}
+
 static void
 value_address(struct value *v, const struct addr *a)
 {
-    if (a->sa.sa_family != AF_UNSPEC)
+    if (a->sa.sa_family == AF_INET)
+        value_ours(v, span_of(v->room, format_ipv4(a, v->room)));
+    else if (a->sa.sa_family != AF_UNSPEC)
         value_ours(v, span_of(v->room, addr_format(a, v->room)));
 }
 

@@ -273,6 +273,7 @@ fill_release(struct fill **held)
     if (f->phase == FILL_BODY && f->request_sent) {
         f->events = NULL;
         f->arena = NULL;
+        f->request_body = NULL;
         loop_defer(f->up->loop, &f->room);       /* was it the last reader? */
         return;
     }

@@ -155,6 +155,7 @@ hand_over_upgraded(struct fill *f, const struct response_head *r, struct span ea
     void *owner = f->owner;
 
     f->conn = NULL;
+    f->keep_alive = false;
     f->events = NULL;
     conn_use(c, NULL, NULL, NULL);
     loop_timer_stop(&c->timer);

@@ -497,7 +497,7 @@ class Fields(Scenario):
         line = p.access_log(1)[0]
         self.assertRegex(line.text, r"^\d{10}\.\d{3} +\d+ 127\.0\.0\.1 TCP_MISS/200 %d GET %s - "
                          r"HIER_DIRECT/127\.0\.0\.1 text/plain$"
-                         % (len(data), re.escape(o.url("/logged?q=1"))))
+                         % (len(data), re.escape(o.url("/logged?"))))
         self.assertLess(abs(line.time - before), 5)
 
     def test_an_aborted_download_is_logged_as_such(self):

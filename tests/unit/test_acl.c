@@ -496,11 +496,11 @@ url_regex_sees_through_escapes_and_the_trailing_dot(void **state)
     set_free(s);
 }
 
-/* What GNU's extended syntax takes and pcre2 alone would refuse. */
+/* What POSIX or people take for a pattern and pcre2 alone would refuse. */
 static void
 posix_habits_are_understood(void **state)
 {
-    struct set *s = set_of("x url_regex *\\.exe (*zip|+rar) \\<porn\\> a\\yz++$ [[:digit:]]{5}[]x]");
+    struct set *s = set_of("x url_regex *\\.exe (*zip|+rar) \\<porn\\> a\\yz++$ [[:digit:]]{5}[]x] q)w");
 
     assert_answer(s, facts_of("http", "h", 80, "/setup.exe"), ACL_ALLOW);
     assert_answer(s, facts_of("http", "h", 80, "/a.rar"), ACL_ALLOW);
@@ -508,6 +508,8 @@ posix_habits_are_understood(void **state)
     assert_answer(s, facts_of("http", "h", 80, "/popcorn"), ACL_DENY);
     assert_answer(s, facts_of("http", "h", 80, "/ayzzz"), ACL_ALLOW);
     assert_answer(s, facts_of("http", "h", 80, "/12345]"), ACL_ALLOW);
+    assert_answer(s, facts_of("http", "h", 80, "/q)w"), ACL_ALLOW);
+    assert_answer(s, facts_of("http", "h", 80, "/qw"), ACL_DENY);
     set_free(s);
 }
 

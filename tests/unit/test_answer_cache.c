@@ -403,7 +403,7 @@ use_it_all(void *arg)
         if (answer_cache_find(crowd->c, &n, &a) && (a.n == 0 || a.status != DNS_OK))
             abort();
         if (i % 100 == 0)
-            write_file(crowd->path, i % 200 ? "192.0.2.9 host1.test\n" : "192.0.2.9 host2.test x\n");
+            write_file(crowd->path, i % 200 ? "192.0.2.9 host1.test\n" : "192.0.2.9 b x\n");
     }
     return NULL;
 }

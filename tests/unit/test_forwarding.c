@@ -173,6 +173,19 @@ our_own_name_in_via_is_a_loop(void **state)
     assert_true(forwarding_is_loop(&request.fields, name));
 }
 
+/* There are no quoted strings in these lists: an open quote must not swallow what stands behind it. */
+static void
+a_quote_hides_nothing(void **state)
+{
+    with("Via", "1.1 a (\"");
+    forwarding_add_via(&request.fields, &arena, 1, SPAN("me"));
+    assert_true(forwarding_is_loop(&request.fields, SPAN("me")));
+    with("Connection", "\"x, X-Secret");
+    with("X-Secret", "1");
+    forwarding_clean(&request.fields);
+    assert_null(left("X-Secret"));
+}
+
 static void
 what_we_add_to_via_is_recognised(void **state)
 {
@@ -240,6 +253,7 @@ main(void)
         CASE(forwarded_for_has_squids_modes),
         CASE(via_gains_one_member_at_its_end),
         CASE(our_own_name_in_via_is_a_loop),
+        CASE(a_quote_hides_nothing),
         CASE(what_we_add_to_via_is_recognised),
         CASE(max_forwards_is_counted_down),
         CASE(at_zero_we_are_the_end),

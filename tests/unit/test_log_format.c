@@ -144,6 +144,10 @@ each_code_gives_its_value(void **state)
 
     assert_line("%>a %>A %>p %<a %<A %<p %la %lp %>la %>lp", &r,
                 "192.0.2.7 192.0.2.7 40123 2001:db8::80 www.example.com 8080 192.0.2.1 3128 192.0.2.1 3128\n");
+    r.server = address("255.10.0.100", 1);
+    assert_line("%<a", &r, "255.10.0.100\n");
+    r.server = ADDR_NONE;
+    assert_line("%<a %<p", &r, "- -\n");
     assert_line("%ts %tu %tS %tr %dt %<tt %tg", &r,
                 "1767571201 7 1767571200.965 42 - 40 05/Jan/2026:00:00:01 +0000\n");
     assert_line("%.6tu %.1tu %{%Y}tl %tl{%H}", &r, "7000 0 2026 01\n");

@@ -1,4 +1,5 @@
-/* tests/unit/test_store.c - the front door: lookup, reserve, publish, freshen, abandon, eviction (cache/store.h). */
+/* tests/unit/test_store.c - the front door: lookup, reserve, publish, freshen, abandon, eviction
+ * (cache/store.h). */
 #include "tests/unit/heads.h"
 
 #include <pthread.h>
@@ -754,6 +755,34 @@ the_shard_with_the_oldest_entry_gives_way_first(void **state)
     assert_int_equal(stats().evicted, 20 - stats().entries);
 }
 
+/* The second word of a digest picks the shard. */
+static void
+a_use_is_known_to_the_choice_between_shards(void **state)
+{
+    struct cache_key keys[3] = {
+        {{1, 0}, SPAN("http://a/")}, {{2, 1}, SPAN("http://b/")}, {{3, 0}, SPAN("http://c/")}};
+    struct request_head r = request(.fields = NULL);
+    struct entry *e;
+
+    store_free(&store);
+    store = store_new(&(struct store_options){.limit_bytes = 64 * MB, .shards = 2});
+    for (int i = 0; i < 3; i++) {
+        struct ticket *t;
+
+        at(i);
+        store_reserve(store, &keys[i], &r, false, NULL, &t);
+        e = entry_of(DATE_T0, NULL, 1000);
+        store_publish(store, &t, e);
+        entry_unref(&e);
+    }
+    at(3);
+    e = store_lookup(store, &keys[0], &r, &miss);
+    entry_unref(&e);
+    store_limit(store, stats().bytes - 1);
+    assert_int_equal(stats().entries, 2);
+    assert_null(store_lookup(store, &keys[1], &r, &miss));
+}
+
 static void
 a_body_is_charged_when_it_has_grown(void **state)
 {
@@ -767,7 +796,8 @@ a_body_is_charged_when_it_has_grown(void **state)
     e = put_entry("http://a/", entry_new(&h, &b, SPAN_NONE, UINT64_MAX));
     before = stats().bytes;
     for (int i = 0; i < 5000; i++)
-        body_append(e->body, SPAN("0123456789012345678901234567890123456789012345678901234567890123456789"));
+        body_append(e->body,
+                    SPAN("0123456789012345678901234567890123456789012345678901234567890123456789"));
     body_complete(e->body, SPAN_NONE);
     assert_int_equal(stats().bytes, before);
     store_limit(store, 600000);
@@ -876,7 +906,7 @@ static char uris[KEYS][32];
 
 struct held {
     struct ticket *ticket;
-    struct entry *old;               /* being validated */
+    struct entry *old; /* being validated */
     unsigned key, lang;
 };
 
@@ -1080,7 +1110,8 @@ actors_prepare(void)
         snprintf(uris[i], sizeof uris[i], "http://a/%u", i);
 }
 
-/* Exchanges on four threads over few keys, with a limit that makes them evict each other's entries. */
+/* Exchanges on four threads over few keys, with a limit that makes them evict each other's entries.
+ */
 static void
 threads_share_the_store(void **state)
 {
@@ -1146,6 +1177,7 @@ main(void)
         test(what_was_under_way_when_its_key_was_invalidated_is_not_stored),
         test(the_least_recently_used_gives_way),
         test(the_shard_with_the_oldest_entry_gives_way_first),
+        test(a_use_is_known_to_the_choice_between_shards),
         test(a_body_is_charged_when_it_has_grown),
         test(what_is_larger_than_the_cache_pushes_nothing_out),
         test(a_reader_keeps_what_was_evicted),
