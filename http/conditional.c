@@ -1,8 +1,8 @@
 /* http/conditional.c - preconditions.
  *
  * The order of RFC 9110 section 13.2.2: If-Match before If-Unmodified-Since, If-None-Match before
- * If-Modified-Since; the date of a pair is not looked at when its tags are there. A date that is none,
- * or a second line of a field that has one value, makes the field count as absent. */
+ * If-Modified-Since; the date of a pair is not looked at when its tags are there. A date that is
+ * none, or a second line of a field that has one value, makes the field count as absent. */
 #include "http/conditional.h"
 
 #include "http/date.h"

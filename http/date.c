@@ -194,8 +194,8 @@ date_parse(struct span text, int64_t now_s, int64_t *out_s)
 
     if (now_s < 0 || now_s > INT64_C(253402300799))
         now_s = 0;
-    if (!reads_as(text, "WWW, DD MMM YYYY hh:mm:ss GGG", &p) &&
-        !reads_as_rfc850(text, now_s, &p) && !reads_as(text, "WWW MMM PP hh:mm:ss YYYY", &p))
+    if (!reads_as(text, "WWW, DD MMM YYYY hh:mm:ss GGG", &p) && !reads_as_rfc850(text, now_s, &p) &&
+        !reads_as(text, "WWW MMM PP hh:mm:ss YYYY", &p))
         return false;
     /* 60 is a leap second, which the format allows. */
     if (p.day == 0 || p.day > days_in_month(p.year, p.month) || p.hour > 23 || p.minute > 59 ||

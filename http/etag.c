@@ -1,7 +1,8 @@
 /* http/etag.c - entity tags.
  *
- * A tag is compared as bytes and only when it is one: an unquoted or misspelt tag (w/"a", W"a") equals
- * nothing, not even itself. An origin that sends such a tag gets whole requests, never a wrong 304. */
+ * A tag is compared as bytes and only when it is one: an unquoted or misspelt tag (w/"a", W"a")
+ * equals nothing, not even itself. An origin that sends such a tag gets whole requests, never a
+ * wrong 304. */
 #include "http/etag.h"
 
 /* etagc: visible bytes but the double quote, and obs-text. There is no escape in a tag. */

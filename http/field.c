@@ -2,7 +2,8 @@
  *
  * A name is recognised by a hash of its length and three of its letters, then compared eight bytes
  * at a time against words prepared from fields.def, so that a new line there needs no change here.
- * The masks fold letters only: "a\rb" is not "a-b", though they differ in the bit that folds case. */
+ * The masks fold letters only: "a\rb" is not "a-b", though they differ in the bit that folds case.
+ */
 #include "http/field.h"
 
 #include "base/check.h"

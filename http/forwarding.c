@@ -6,7 +6,7 @@
 #include "http/forwarding.h"
 
 /* More options than this in one head is no message of a well-meaning sender. */
-enum { OPTIONS_MAX = 100 };
+enum { OPTIONS_MAX = 100, HOPS_MAX = 1000000 };
 
 struct options { /* the field names in Connection */
     struct span at[OPTIONS_MAX];
@@ -15,7 +15,8 @@ struct options { /* the field names in Connection */
 };
 
 /* Connection and Via have no quoted strings in their lists, so a quote must not hide a comma: an
- * open one, put there by the sender, would swallow all that comes behind it, our own name included. */
+ * open one, put there by the sender, would swallow all that comes behind it, our own name included.
+ */
 static bool
 next_member(struct span *rest, struct span *member)
 {
@@ -179,6 +180,19 @@ forwarding_is_loop(const struct fields *f, struct span pseudonym)
     return false;
 }
 
+/* Digits of any length are a number, and a large one means "far": it is capped, not refused. */
+static bool
+read_hops(struct span value, uint64_t *n)
+{
+    for (size_t i = 0; i < value.n; i++) {
+        if (value.at[i] < '0' || value.at[i] > '9')
+            return false;
+    }
+    if (!span_to_uint(value, HOPS_MAX, n))
+        *n = HOPS_MAX;
+    return value.n > 0;
+}
+
 /* RFC 9110 section 7.6.2. A second line says something else than the first, so neither counts. */
 bool
 forwarding_step(struct request_head *r, struct arena *a)
@@ -189,13 +203,12 @@ forwarding_step(struct request_head *r, struct arena *a)
 
     if ((r->method != METHOD_OPTIONS && r->method != METHOD_TRACE) || field == NULL)
         return true;
-    usable = fields_next(&r->fields, FIELD_MAX_FORWARDS, field) == NULL &&
-             span_to_uint(field->value, UINT64_MAX, &n);
+    usable =
+        fields_next(&r->fields, FIELD_MAX_FORWARDS, field) == NULL && read_hops(field->value, &n);
     if (usable && n == 0)
         return false;
     fields_remove(&r->fields, FIELD_MAX_FORWARDS);
     if (usable)
-        fields_add_id(&r->fields, a, FIELD_MAX_FORWARDS,
-                      arena_printf(a, "%llu", (unsigned long long)(n - 1)));
+        fields_add_id(&r->fields, a, FIELD_MAX_FORWARDS, arena_printf(a, "%u", (unsigned)(n - 1)));
     return true;
 }

@@ -168,8 +168,7 @@ keeps_alive(const struct fields *f, unsigned minor, bool proxy_connection)
     if (fields_has_token(f, FIELD_CONNECTION, SPAN("close")))
         return false;
     return minor > 0 || fields_has_token(f, FIELD_CONNECTION, SPAN("keep-alive")) ||
-           (proxy_connection &&
-            fields_has_token(f, FIELD_PROXY_CONNECTION, SPAN("keep-alive")));
+           (proxy_connection && fields_has_token(f, FIELD_PROXY_CONNECTION, SPAN("keep-alive")));
 }
 
 bool
@@ -198,9 +197,9 @@ enum {
 #define OVERHEAD_PER_BYTE 8
 
 enum chunked_state {
-    SIZE_FIRST,  /* the first digit of a size */
-    SIZE_MORE,   /* further digits */
-    SIZE_BLANK,  /* blanks behind a size: only an extension may follow (BWS) */
+    SIZE_FIRST, /* the first digit of a size */
+    SIZE_MORE,  /* further digits */
+    SIZE_BLANK, /* blanks behind a size: only an extension may follow (BWS) */
     EXTENSION,
     SIZE_LF,
     CHUNK_DATA,

@@ -1,10 +1,10 @@
 /* http/h1_parse.c - bytes to heads.
  *
  * Two steps. The first finds the end of the head with memchr alone; it refuses what can be refused
- * early (limits, a line without CR, a broken first line), so that nobody can keep us waiting for the
- * end of something hopeless, and it counts the lines. The second step runs once per message: it reads each
- * byte once, by table or eight at a time, and needs no check for the end inside a line, since it
- * knows that the head ends in CRLF CRLF and every scan stops at a CR. */
+ * early (limits, a line without CR, a broken first line), so that nobody can keep us waiting for
+ * the end of something hopeless, and it counts the lines. The second step runs once per message: it
+ * reads each byte once, by table or eight at a time, and needs no check for the end inside a line,
+ * since it knows that the head ends in CRLF CRLF and every scan stops at a CR. */
 #include "http/h1_parse.h"
 
 #include "base/check.h"
@@ -16,14 +16,14 @@ enum { VERSION_BYTES = 8, EMPTY_LINES_MAX = 2, ROOM_FOR_OURS = 8 };
 enum { TOKEN = 1, TARGET = 2 };
 
 static const unsigned char classes[256] = {
-    ['!'] = TOKEN | TARGET,         ['"'] = TARGET,
+    ['!'] = TOKEN | TARGET,          ['"'] = TARGET,
     ['#' ... '\''] = TOKEN | TARGET, ['(' ... ')'] = TARGET,
-    ['*' ... '+'] = TOKEN | TARGET, [','] = TARGET,
-    ['-' ... '.'] = TOKEN | TARGET, ['/'] = TARGET,
-    ['0' ... '9'] = TOKEN | TARGET, [':' ... '@'] = TARGET,
-    ['A' ... 'Z'] = TOKEN | TARGET, ['[' ... ']'] = TARGET,
-    ['^' ... 'z'] = TOKEN | TARGET, ['{'] = TARGET,
-    ['|'] = TOKEN | TARGET,         ['}'] = TARGET,
+    ['*' ... '+'] = TOKEN | TARGET,  [','] = TARGET,
+    ['-' ... '.'] = TOKEN | TARGET,  ['/'] = TARGET,
+    ['0' ... '9'] = TOKEN | TARGET,  [':' ... '@'] = TARGET,
+    ['A' ... 'Z'] = TOKEN | TARGET,  ['[' ... ']'] = TARGET,
+    ['^' ... 'z'] = TOKEN | TARGET,  ['{'] = TARGET,
+    ['|'] = TOKEN | TARGET,          ['}'] = TARGET,
     ['~'] = TOKEN | TARGET,
 };
 
@@ -74,13 +74,13 @@ find_control(const char *p, const char *end)
 /* ---- the first step: is it all there? ---- */
 
 struct head {
-    struct span bytes;           /* from the first line on */
-    struct span first;           /* the first line without CRLF; n 0 while it is not there */
-    size_t n;                    /* of the head with its empty line; 0: not all there */
-    unsigned n_lines;            /* field lines so far */
+    struct span bytes; /* from the first line on */
+    struct span first; /* the first line without CRLF; n 0 while it is not there */
+    size_t n;          /* of the head with its empty line; 0: not all there */
+    unsigned n_lines;  /* field lines so far */
     const struct h1_limits *limits;
     struct arena *arena;
-    enum h1_reason bad_first;    /* why a first line is refused */
+    enum h1_reason bad_first; /* why a first line is refused */
     enum h1_reason *why;
 };
 
@@ -121,7 +121,7 @@ find_end(struct head *h)
 /* ---- the second step: field lines ---- */
 
 struct cursor {
-    const char *at, *end;        /* end: behind the head */
+    const char *at, *end; /* end: behind the head */
     struct head *head;
     struct fields *fields;
 };
@@ -146,7 +146,8 @@ make_room(struct head *h, struct fields *f)
 }
 
 /* Steps over a value to its CRLF; *value is trimmed. Requests: no control character at all.
- * Responses: others than NUL and CR go through, as they do in every browser (RFC 9110 section 5.5). */
+ * Responses: others than NUL and CR go through, as they do in every browser (RFC 9110 section 5.5).
+ */
 static enum h1_result
 take_value(struct cursor *c, bool strict, struct span *value)
 {
@@ -293,8 +294,8 @@ skip_class(struct span s, unsigned class)
 static enum h1_reason
 parse_version(struct span s, unsigned *minor)
 {
-    if (s.n != VERSION_BYTES || !span_starts(s, SPAN("HTTP/")) || s.at[6] != '.' ||
-        s.at[5] < '0' || s.at[5] > '9' || s.at[7] < '0' || s.at[7] > '9')
+    if (s.n != VERSION_BYTES || !span_starts(s, SPAN("HTTP/")) || s.at[6] != '.' || s.at[5] < '0' ||
+        s.at[5] > '9' || s.at[7] < '0' || s.at[7] > '9')
         return H1_BAD_VERSION;
     if (s.at[5] == '0')
         return H1_HTTP09;
@@ -405,7 +406,8 @@ h1_parse_request(struct span bytes, const struct h1_limits *limits, struct arena
                  struct request_head *out, size_t *used, enum h1_reason *why)
 {
     size_t skipped = skip_empty_lines(bytes);
-    struct head h = {bytes, .limits = limits, .arena = a, .bad_first = H1_BAD_REQUEST_LINE, .why = why};
+    struct head h = {bytes, .limits = limits, .arena = a, .bad_first = H1_BAD_REQUEST_LINE,
+                     .why = why};
     enum h1_result found;
     enum h1_reason line;
     const char *sentence;
@@ -418,7 +420,8 @@ h1_parse_request(struct span bytes, const struct h1_limits *limits, struct arena
         return H1_MORE;
     found = find_end(&h);
     /* A broken first line is the better reason than what its length or its LF would give. */
-    line = parse_request_line(h.first.at ? h.first : h.bytes, h.first.at, limits->target_bytes, out);
+    line =
+        parse_request_line(h.first.at ? h.first : h.bytes, h.first.at, limits->target_bytes, out);
     if (line != H1_FINE)
         return bad(&h, line);
     if (found != H1_OK || h.n == 0)
@@ -472,7 +475,8 @@ enum h1_result
 h1_parse_response(struct span bytes, const struct h1_limits *limits, struct arena *a,
                   struct response_head *out, size_t *used, enum h1_reason *why)
 {
-    struct head h = {bytes, .limits = limits, .arena = a, .bad_first = H1_BAD_STATUS_LINE, .why = why};
+    struct head h = {bytes, .limits = limits, .arena = a, .bad_first = H1_BAD_STATUS_LINE,
+                     .why = why};
     enum h1_result found;
 
     *why = H1_FINE;

@@ -134,7 +134,8 @@ content_range_parse(struct span value, struct byte_range *range, bool *length_kn
         return false;
     value = span_skip(value, slash + 1);
     known = !span_eq(value, SPAN("*"));
-    if (r.last < r.first || (known && (!span_to_uint(value, UINT64_MAX, &total) || r.last >= total)))
+    if (r.last < r.first ||
+        (known && (!span_to_uint(value, UINT64_MAX, &total) || r.last >= total)))
         return false;
     *range = r;
     *length_known = known;

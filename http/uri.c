@@ -1,9 +1,9 @@
 /* http/uri.c - request targets and the target URI.
  *
- * Access lists, the store's key, the log and the connection must all see the same host. So a host is
- * reduced here, once, to the one text it has everywhere else: lower case, addresses in the form that
- * addr_format writes, and what another resolver might read as an address in some older notation is
- * refused. Paths are not touched: to normalise them is to ask for another resource. */
+ * Access lists, the store's key, the log and the connection must all see the same host. So a host
+ * is reduced here, once, to the one text it has everywhere else: lower case, addresses in the form
+ * that addr_format writes, and what another resolver might read as an address in some older
+ * notation is refused. Paths are not touched: to normalise them is to ask for another resource. */
 #include "http/uri.h"
 
 #include "base/check.h"
@@ -234,8 +234,8 @@ scheme_length(struct span s)
 
     if (s.n == 0 || !is_alpha(s.at[0]))
         return 0;
-    while (i < s.n && (is_alpha(s.at[i]) || (s.at[i] >= '0' && s.at[i] <= '9') ||
-                       s.at[i] == '+' || s.at[i] == '-' || s.at[i] == '.'))
+    while (i < s.n && (is_alpha(s.at[i]) || (s.at[i] >= '0' && s.at[i] <= '9') || s.at[i] == '+' ||
+                       s.at[i] == '-' || s.at[i] == '.'))
         i++;
     return i < s.n && s.at[i] == ':' ? i : 0;
 }

@@ -1,6 +1,8 @@
 /* Arguments, signals and the life of the process. The main thread waits for signals and does what must not happen on a worker. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
+#include "conf/conf.h"
 #include "proxy/manual.h"
 #include "proxy/setup.h"
 #include "proxy/version.h"
@@ -204,6 +207,22 @@ go_to_background(void)
     }
 }
 
+/* Started as root with cache_effective_user: ports and logs are open, nothing else needs root. */
+static int
+drop_root(const struct conf *c)
+{
+    const struct passwd *user = c->cache_effective_user ? getpwnam(c->cache_effective_user) : NULL;
+    const struct group *group = c->cache_effective_group ? getgrnam(c->cache_effective_group) : NULL;
+    gid_t gid = group ? group->gr_gid : user ? user->pw_gid : 0;
+
+    if (geteuid() != 0 || !c->cache_effective_user)
+        return 0;
+    if (user && initgroups(user->pw_name, gid) == 0 && setgid(gid) == 0 && setuid(user->pw_uid) == 0)
+        return 0;
+    fprintf(stderr, "cuttle: cache_effective_user %s: %s\n", c->cache_effective_user, user ? strerror(errno) : "no such user");
+    return -1;
+}
+
 /* What to do next, for somebody who has just started it by hand. */
 static void
 greet(const struct conf *c)
@@ -309,6 +328,8 @@ run(const struct arguments *a)
     buf_free(&errors);
     if (s) {
         pid_file_write(c->pid_filename);
+        if (drop_root(c) < 0)
+            exit(1);
         if (a->foreground && !a->conf)
             greet(c);
         log_event(LOG_NOTE, "cuttle %s: accepting connections on %u port%s with %lld worker%s", CUTTLE_VERSION, c->n_ports,

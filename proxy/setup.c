@@ -321,7 +321,8 @@ setup_release(struct setup *s)
         store_free(&s->store);
     if (s->answers)
         answer_cache_free(&s->answers);
-    conf_unref(&s->resolver_conf);
+    if (s->resolver_conf)
+        conf_unref(&s->resolver_conf);
     conf_unref(&s->conf);
     mem_free(s);
 }
@@ -357,7 +358,8 @@ setup_reload(struct setup *s, const char *path, struct buf *notes, struct buf *e
 
     if (!sinks) {
         policy_unref(&p);
-        conf_unref(&c);
+        if (c)
+            conf_unref(&c);
         return false;
     }
     conf_restart_notes(s->conf, c, notes);

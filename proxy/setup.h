@@ -3,7 +3,7 @@
 #define PROXY_SETUP_H
 
 #include "base/buf.h"
-#include "conf/conf.h"
+struct conf;
 
 struct setup;
 

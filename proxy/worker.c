@@ -4,9 +4,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/fds.h"
 #include "base/log.h"
 #include "proxy/admin/manager.h"
 #include "proxy/client/client_h1.h"
@@ -59,6 +61,28 @@ worker_page(void *owner, struct span path, struct buf *body, const char **conten
     return manager_page(w->o.manager, path, body, content_type);
 }
 
+/* Descriptors that clients may not take: an accepted request is of no use when no origin can be reached. */
+static bool
+worker_is_full(void)
+{
+    uint64_t limit = fds_limit(), spare = limit / 8 < 64 ? limit / 8 : 64;
+
+    return fds_in_use() + spare > limit;
+}
+
+static unsigned worker_shed(void *owner);
+
+static void
+turn_away(int fd)
+{
+    static const char SORRY[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n";
+
+    (void)!write(fd, SORRY, sizeof SORRY - 1);
+    log_event_every(5000, LOG_WARN, "no free descriptors for clients: %llu of %llu in use",
+                    (unsigned long long)fds_in_use(), (unsigned long long)fds_limit());
+    fds_close(fd);
+}
+
 static void
 worker_accepted(void *owner, struct listener *l, int fd, const struct addr *peer)
 {
@@ -68,6 +92,10 @@ worker_accepted(void *owner, struct listener *l, int fd, const struct addr *peer
     for (unsigned i = 0; i < w->o.n_ports; i++)
         if (w->listeners[i] == l)
             name = w->o.ports[i].name;
+    if (worker_is_full() && worker_shed(w) == 0) {
+        turn_away(fd);
+        return;
+    }
     client_open(&w->clients, fd, peer, listener_address(l), name);
 }
 
@@ -174,6 +202,7 @@ start_upstream(struct worker *w)
     w->upstream = (struct upstream){
         .loop = w->loop, .resolver = w->resolver, .idle = idle_pool_new(w->loop), .store = w->o.store,
         .scratch = w->scratch, .scratch_bytes = SCRATCH, .self = w->addresses, .n_self = w->o.n_ports,
+        .shed = worker_shed, .owner = w,
     };
     list_init(&w->upstream.fills);
 }

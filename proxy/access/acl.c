@@ -73,7 +73,8 @@ tell_rest(const struct acl_build *b)
                  a->place.line, a->name, b->n_problems - TOLD_PER_ACL);
 }
 
-/* Squid's built-in is a regular expression on the URL of its own pages; the request knows better. */
+/* Squid's built-in is a regular expression on the URL of its own pages; the request knows better.
+ */
 static bool
 is_builtin_manager(const struct conf_acl *a)
 {
@@ -128,7 +129,8 @@ link_group(const struct acl_set *s, struct acl *group, struct acl_build *b)
         link_member(s, group, b, b->acl->values[i]);
 }
 
-/* One round: what a group takes over from its members. How deep it nests goes to the depth of each. */
+/* One round: what a group takes over from its members. How deep it nests goes to the depth of each.
+ */
 static bool
 settle_round(struct acl_set *s, unsigned *depths)
 {
@@ -144,7 +146,7 @@ settle_round(struct acl_set *s, unsigned *depths)
             a->properties |= member->properties & ACL_BY_TEXT;
             if (member->missing)
                 a->missing = member->missing;
-            if (depth > NESTED_MOST + 1)         /* a ring would grow for ever */
+            if (depth > NESTED_MOST + 1) /* a ring would grow for ever */
                 depth = NESTED_MOST + 1;
             changed |= depth > depths[i];
             if (depth > depths[i])

@@ -40,8 +40,8 @@ problem(struct buf *errors, const struct conf_rule *r, const char *directive, co
     buf_addf(errors, "%s:%u: %s: %.60s: %s\n", r->place.file, r->place.line, directive, name, what);
 }
 
-/* Names in a dst list match less than they should: good enough where a match opens, not where it closes. In a group
- * it may do either. */
+/* Names in a dst list match less than they should: good enough where a match opens, not where it
+ * closes. In a group it may do either. */
 static bool
 matching_less_opens(const struct conf_rule *r, unsigned term, const struct acl *a)
 {
@@ -177,7 +177,8 @@ rule_is_always(const struct acl_list *l, const struct rule *r)
     return true;
 }
 
-/* Constant up to the first rule that takes everybody: "deny sometimes" before "deny all" changes nothing. */
+/* Constant up to the first rule that takes everybody: "deny sometimes" before "deny all" changes
+ * nothing. */
 bool
 acl_list_is_constant(const struct acl_list *l, bool *allow)
 {

@@ -16,9 +16,9 @@ struct acl {
     char *type_name;
     const struct acl_type *type; /* NULL: a group, or a type we do not have */
     void *data;
-    bool is_manager;             /* the built-in `manager` */
-    bool is_group, all;          /* all-of, else any-of */
-    const char *missing;         /* a type we do not have, here or in a member */
+    bool is_manager;     /* the built-in `manager` */
+    bool is_group, all;  /* all-of, else any-of */
+    const char *missing; /* a type we do not have, here or in a member */
     unsigned properties;
     unsigned n_members;
     struct acl_term *members;

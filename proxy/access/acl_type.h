@@ -1,34 +1,39 @@
 /* proxy/access/acl_type.h - what an acl type is to acl.c (private to proxy/access).
  *
- * A type compiles the values of one acl once, judging each of them, and then answers for facts without
- * allocating, locking or asking anybody. acl_types.def lists the types; each is one acl_type_<name>. */
+ * A type compiles the values of one acl once, judging each of them, and then answers for facts
+ * without allocating, locking or asking anybody. acl_types.def lists the types; each is one
+ * acl_type_<name>. */
 #ifndef PROXY_ACCESS_ACL_TYPE_H
 #define PROXY_ACCESS_ACL_TYPE_H
 
 #include "proxy/access/acl.h"
 
-/* NEEDS_DST: the addresses of the name decide, and nobody has asked for them yet. FAILED: it cannot be known (a regular
- * expression ran into its limit): a list then denies, whatever the rule says. */
+/* NEEDS_DST: the addresses of the name decide, and nobody has asked for them yet. FAILED: it cannot
+ * be known (a regular expression ran into its limit): a list then denies, whatever the rule says.
+ */
 enum acl_match { ACL_MATCH_NO, ACL_MATCH_YES, ACL_MATCH_NEEDS_DST, ACL_MATCH_FAILED };
 
 enum {
-    ACL_ALWAYS = 1,      /* matches every request: src all */
-    ACL_BY_TEXT = 2,     /* names in a dst list, compared as text: matches less than Squid's would */
+    ACL_ALWAYS = 1,  /* matches every request: src all */
+    ACL_BY_TEXT = 2, /* names in a dst list, compared as text: matches less than Squid's would */
 };
 
-struct acl_build {               /* one acl while it is compiled */
+struct acl_build { /* one acl while it is compiled */
     const struct conf_acl *acl;
     struct buf *errors;
     unsigned n_problems;
-    unsigned properties;         /* ACL_ALWAYS | ACL_BY_TEXT, set by compile */
+    unsigned properties; /* ACL_ALWAYS | ACL_BY_TEXT, set by compile */
 };
 
-/* Adds "file:line: acl: NAME: ..." and counts it; of one acl only the first few are told, a list may have 100,000 values. */
-void acl_problem(struct acl_build *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Adds "file:line: acl: NAME: ..." and counts it; of one acl only the first few are told, a list
+ * may have 100,000 values. */
+void acl_problem(struct acl_build *b, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 struct acl_type {
     const char *name;
-    void *(*compile)(struct acl_build *b);   /* never NULL; what it returns is only used when there was no problem */
+    void *(*compile)(struct acl_build *b); /* never NULL; what it returns is only used when there
+                                              was no problem */
     enum acl_match (*match)(const void *data, const struct acl_facts *f);
     void (*free)(void *data);
 };

@@ -13,7 +13,7 @@
 
 struct address_acl {
     struct net_table nets;
-    struct domain_table names;   /* dst only */
+    struct domain_table names; /* dst only */
     bool never_ask, every;
 };
 
@@ -44,7 +44,8 @@ add_word(struct address_acl *d, const char *value)
     return true;
 }
 
-/* "[2001:db8::1]" is the address between the brackets; "[2001:db8::]/32" has its length behind them. */
+/* "[2001:db8::1]" is the address between the brackets; "[2001:db8::]/32" has its length behind
+ * them. */
 static struct span
 without_brackets(struct span value, char out[ADDR_TEXT_MAX * 2])
 {
@@ -103,7 +104,8 @@ compile(struct acl_build *b, bool may_be_name)
 {
     struct address_acl *d = mem_zalloc(sizeof *d);
 
-    /* `acl all src`, seen in the wild: Squid adds nothing to its built-in all, which stays whole. */
+    /* `acl all src`, seen in the wild: Squid adds nothing to its built-in all, which stays whole.
+     */
     if (b->acl->n_values == 0 && strcasecmp(b->acl->name, "all") == 0)
         d->every = true;
     for (unsigned i = 0; i < b->acl->n_values; i++)

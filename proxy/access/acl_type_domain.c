@@ -30,7 +30,7 @@ add_value(struct acl_build *b, struct domain_table *t, const char *value)
 
     if (strcmp(value, "-n") == 0 || add_address(t, name))
         return;
-    if (span_starts(name, SPAN("*.")))           /* no dialect of ours, but only one thing can be meant */
+    if (span_starts(name, SPAN("*."))) /* no dialect of ours, but only one thing can be meant */
         name = span_skip(name, 1);
     while (name.n && name.at[0] == '.') {
         name = span_skip(name, 1);

@@ -9,8 +9,8 @@
 #include "proxy/access/regex.h"
 
 struct regex_acl {
-    enum field_id field;         /* FIELD_OTHER with a name: found by name */
-    struct span field_name;      /* owned */
+    enum field_id field;    /* FIELD_OTHER with a name: found by name */
+    struct span field_name; /* owned */
     unsigned n;
     struct regex *patterns[];
 };
@@ -153,7 +153,8 @@ ends_in_dot(struct span host)
     return host.n > 1 && host.at[host.n - 1] == '.';
 }
 
-/* The first place where a host that ends in a dot stands in the URL is the host: no scheme has a dot before it. */
+/* The first place where a host that ends in a dot stands in the URL is the host: no scheme has a
+ * dot before it. */
 static size_t
 drop_host_dot(char *at, size_t n, struct span host)
 {
@@ -209,7 +210,8 @@ is_line_of(const struct field *field, const struct regex_acl *d)
     return d->field != FIELD_OTHER ? field->id == d->field : span_eq_ci(field->name, d->field_name);
 }
 
-/* Each line of the field is a subject of its own: no allocation, and ^ means the start of what somebody wrote. */
+/* Each line of the field is a subject of its own: no allocation, and ^ means the start of what
+ * somebody wrote. */
 static enum acl_match
 field_match(const void *data, const struct acl_facts *f)
 {

@@ -64,9 +64,9 @@ localport_match(const void *data, const struct acl_facts *f)
 }
 
 struct words_acl {
-    uint32_t methods;            /* a bit for each known method */
+    uint32_t methods; /* a bit for each known method */
     unsigned n;
-    struct span words[];         /* copies: the configuration may go first */
+    struct span words[]; /* copies: the configuration may go first */
 };
 
 static struct words_acl *
@@ -101,7 +101,8 @@ words_compile(struct acl_build *b)
     return d;
 }
 
-/* Methods are case-sensitive (RFC 9110 section 9.1), but whoever writes `connect` into a rule means CONNECT. */
+/* Methods are case-sensitive (RFC 9110 section 9.1), but whoever writes `connect` into a rule means
+ * CONNECT. */
 static enum method
 method_meant(const char *word)
 {

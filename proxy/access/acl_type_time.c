@@ -11,8 +11,8 @@
 enum { EVERY_DAY = 0x7f, WEEKDAYS = 0x3e, LAST_MINUTE = 24 * 60 };
 
 struct time_span {
-    uint8_t days;                /* bit 0 is Sunday, as in struct tm */
-    uint16_t first, last;        /* minutes of the day, both included */
+    uint8_t days;         /* bit 0 is Sunday, as in struct tm */
+    uint16_t first, last; /* minutes of the day, both included */
 };
 
 struct time_acl {
@@ -26,8 +26,8 @@ parse_days(const char *value, uint8_t *days)
     static const struct {
         char letter;
         uint8_t days;
-    } letters[] = {{'S', 1}, {'M', 2}, {'T', 4}, {'W', 8}, {'H', 16}, {'F', 32}, {'A', 64},
-                   {'D', WEEKDAYS}, {'-', 0}};
+    } letters[] = {{'S', 1},  {'M', 2},  {'T', 4},        {'W', 8}, {'H', 16},
+                   {'F', 32}, {'A', 64}, {'D', WEEKDAYS}, {'-', 0}};
 
     for (; *value; value++) {
         size_t i = 0, n = sizeof letters / sizeof letters[0];

@@ -1,9 +1,9 @@
 /* domain_table.c - domains in one open-addressed hash table.
  *
- * The host is walked from its right end; at each label boundary the suffix is looked up. One kind of
- * key serves both forms: a flag says whether names below count. Overlapping entries are therefore
- * just two flags or two keys, never an error. Names come from the operator, so the hash needs no
- * seed: a client chooses what is looked up, not what is stored. */
+ * The host is walked from its right end; at each label boundary the suffix is looked up. One kind
+ * of key serves both forms: a flag says whether names below count. Overlapping entries are
+ * therefore just two flags or two keys, never an error. Names come from the operator, so the hash
+ * needs no seed: a client chooses what is looked up, not what is stored. */
 #include "proxy/access/domain_table.h"
 
 #include <xxhash.h>
@@ -13,8 +13,8 @@
 enum { EXACT = 1, BELOW = 2, DOMAIN_MAX_BYTES = 255 };
 
 struct domain_slot {
-    uint32_t hash, at;           /* at: offset into names */
-    uint8_t n, flags;            /* flags 0: the slot is free */
+    uint32_t hash, at; /* at: offset into names */
+    uint8_t n, flags;  /* flags 0: the slot is free */
 };
 
 static uint32_t

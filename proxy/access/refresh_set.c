@@ -12,7 +12,7 @@
 
 struct refresh_set {
     unsigned n;
-    struct regex *patterns[];    /* NULL: matches everything */
+    struct regex *patterns[]; /* NULL: matches everything */
 };
 
 static bool

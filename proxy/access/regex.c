@@ -131,12 +131,13 @@ translate_escape(const char *p, struct buf *out)
 }
 
 struct translation {
-    bool nothing_before;         /* at the start, or behind ( | ^: nothing a star could repeat */
+    bool nothing_before; /* at the start, or behind ( | ^: nothing a star could repeat */
     bool repeated;
-    unsigned open;               /* parentheses */
+    unsigned open; /* parentheses */
 };
 
-/* Is there nothing to copy, because this star or plus repeats nothing, or what is repeated already? */
+/* Is there nothing to copy, because this star or plus repeats nothing, or what is repeated already?
+ */
 static bool
 drop_star_or_plus(struct translation *t, char c, struct buf *out)
 {
@@ -157,9 +158,10 @@ copy_char(struct translation *t, char c, struct buf *out)
     buf_add_char(out, c);
 }
 
-/* Where pcre2 differs from what people are used to: a parenthesis that closes nothing is an ordinary character and a
- * second star or plus repeats the same thing (a++ is not possessive), as POSIX and GNU have it. A star with nothing to
- * repeat ("*.exe") is left out: Squid skips such a pattern with a complaint, but only one thing can be meant. */
+/* Where pcre2 differs from what people are used to: a parenthesis that closes nothing is an
+ * ordinary character and a second star or plus repeats the same thing (a++ is not possessive), as
+ * POSIX and GNU have it. A star with nothing to repeat ("*.exe") is left out: Squid skips such a
+ * pattern with a complaint, but only one thing can be meant. */
 static void
 translate(const char *p, struct buf *out)
 {
@@ -266,7 +268,7 @@ regex_match(const struct regex *r, struct span subject)
     limit_for(t, subject.n);
     if (r->has_jit)
         rc = pcre2_jit_match(r->code, at, subject.n, 0, 0, t->data, t->context);
-    if (rc == PCRE2_ERROR_JIT_STACKLIMIT)      /* the interpreter has room the machine stack has not */
+    if (rc == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter has room the machine stack has not */
         rc = pcre2_match(r->code, at, subject.n, 0, PCRE2_NO_JIT, t->data, t->context);
     if (rc >= 0)
         return REGEX_YES;

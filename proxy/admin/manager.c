@@ -140,21 +140,17 @@ manager_config(struct manager *m, struct span text)
     pthread_mutex_unlock(&m->lock);
 }
 
+/* The main thread has no loop that would keep its cached clock going: the exact one. */
 void
-manager_tick_at(struct manager *m, int64_t now_ns)
+manager_tick(struct manager *m)
 {
+    int64_t now_ns = clock_exact_mono_ns();
+
     CHECK_OBJ(m, MANAGER_MAGIC);
     pthread_mutex_lock(&m->lock);
     if (sampler_is_due(&m->sampler, now_ns))
         sample_now(m, now_ns);
     pthread_mutex_unlock(&m->lock);
-}
-
-/* The main thread has no loop that would keep its cached clock going: the exact one. */
-void
-manager_tick(struct manager *m)
-{
-    manager_tick_at(m, clock_exact_mono_ns());
 }
 
 /* ---- the view ---- */
@@ -209,7 +205,6 @@ view_counted(struct manager *m, struct view *v)
     sampler_since(&m->sampler, RING_60MIN, 3600, &v->now, &v->min60);
     v->n_rates = sampler_rates(&m->sampler, COUNTER_CLIENT_REQUESTS, v->rates, VIEW_RATES);
     pthread_mutex_unlock(&m->lock);
-    v->now_wall_ms = v->now.t.wall_ms;
     v->now.t.at_ns -= m->started_ns;         /* from here on: since start, as in the others */
 }
 
@@ -220,6 +215,7 @@ view_new(struct manager *m)
 
     v->version = m->o.version ? m->o.version : "";
     v->started_wall_s = m->o.started_wall_s;
+    v->now_wall_ms = clock_wall_ms();
     view_process(v);
     view_counted(m, v);
     if (m->o.store)

@@ -45,8 +45,6 @@ void manager_config_add(struct manager *m, struct buf *out);
 /* false: no worker with this number has started. */
 bool manager_worker(struct manager *m, unsigned id, struct readiness_sum *out, const char **backend);
 const char *manager_backend(struct manager *m);      /* of the first worker; "none" */
-/* For tests: a tick at a given time. */
-void manager_tick_at(struct manager *m, int64_t now_ns);
 
 /* ---- arithmetic on what was counted (figures.c) ---- */
 double ratio(double part, double whole);             /* 0 when whole is */

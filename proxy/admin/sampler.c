@@ -8,7 +8,6 @@
 #include <sys/resource.h>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/fds.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -68,7 +67,6 @@ totals_take(struct totals *out, const struct readiness *const *workers, unsigned
     fds_cost(&out->t.close_ns, &out->t.closes);
     fds_open_cost(&out->t.open_ns, &out->t.opens);
     out->t.at_ns = now_ns;
-    out->t.wall_ms = clock_wall_ms();
 }
 
 static bool

@@ -12,7 +12,7 @@ enum ring_name { RING_SECONDS, RING_5MIN, RING_60MIN, RINGS };
 
 /* Sums since start. Only 64-bit integers in here: the difference of two tallies is taken word by word. */
 struct tally {
-    int64_t at_ns, wall_ms;                  /* when; in a difference: how long */
+    int64_t at_ns;                           /* when; in a difference: how long */
     uint64_t cpu_us, page_faults;            /* of the process */
     uint64_t close_ns, closes, open_ns, opens;
     uint64_t counters[COUNTERS];

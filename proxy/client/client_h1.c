@@ -420,8 +420,8 @@ client_env_init(struct client_env *env, struct exchange_env *exchanges, char *sc
     list_init(&env->idle);
 }
 
-unsigned
-client_shed(struct client_env *env, unsigned n)
+static unsigned
+shed_phase(struct client_env *env, unsigned n, enum client_phase phase)
 {
     unsigned closed = 0;
 
@@ -429,11 +429,22 @@ client_shed(struct client_env *env, unsigned n)
         struct client *c = LIST_OWNER(l, struct client, link);
 
         next = l->next;
-        if (c->phase != CLIENT_IDLE)
+        if (c->phase != phase)
             continue;
         client_close(c);
         closed++;
     }
+    return closed;
+}
+
+/* Those between two requests go first, then those that have not said anything yet. */
+unsigned
+client_shed(struct client_env *env, unsigned n)
+{
+    unsigned closed = shed_phase(env, n, CLIENT_IDLE);
+
+    if (closed == 0)
+        closed = shed_phase(env, n, CLIENT_FRESH);
     counter_add(COUNTER_CLIENT_SHED, closed);
     return closed;
 }

@@ -89,7 +89,7 @@ exchange_drop_store(struct exchange *x)
         store_wait_cancel(s, &x->waiter);
     x->waited = false;
     if (x->ticket)
-        store_abandon(s, &x->ticket, false, NULL);
+        store_abandon(s, &x->ticket, x->fault != FAULT_NONE, NULL);      /* a dead origin: the others need not queue */
     if (x->stored)
         entry_unref(&x->stored);
     while (x->n_variants)

@@ -84,6 +84,7 @@ struct exchange {
     int64_t started_ns;
     /* tunnel */
     struct dial *dial;
+    bool redialled;                  /* after making room */
     bool dialled;                    /* dialled_fd holds the outcome: a descriptor or -errno */
     int dialled_fd;
     struct tunnel *tunnel;

@@ -1,4 +1,5 @@
 /* CONNECT, and what is left of an exchange after a 101: two sockets and a tunnel between them. */
+#include <errno.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -58,10 +59,17 @@ connect_dialled(void *owner, int fd, const struct addr *to)
     exchange_resume(x);
 }
 
+static enum step dial_target(struct exchange *x);
+
 static enum step
 connected(struct exchange *x)
 {
     x->dialled = false;
+    if ((x->dialled_fd == -EMFILE || x->dialled_fd == -ENFILE) && !x->redialled &&
+        x->env->upstream->shed(x->env->upstream->owner) > 0) {
+        x->redialled = true;
+        return dial_target(x);
+    }
     if (x->dialled_fd < 0)
         return exchange_fail(x, upstream_connect_fault(x->dialled_fd), -x->dialled_fd);
     return open_tunnel(x, x->dialled_fd, SPAN("HTTP/1.1 200 Connection established\r\n\r\n"), 200);

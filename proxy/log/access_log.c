@@ -1,14 +1,15 @@
 /* access_log.c - lines of all workers to one destination, without ever waiting for it.
  *
  * A worker fills its own buffer and hands over whole blocks; a writer thread takes them in order.
- * Files share one writer. A pipe or terminal gets a writer of its own: its reader may stop for ever,
- * and the files of others must not wait for that. What is queued for a destination is bounded; above
- * the bound lines are dropped, counted and told, because the alternative is to stop the traffic.
+ * Files share one writer. A pipe or terminal gets a writer of its own: its reader may stop for
+ * ever, and the files of others must not wait for that. What is queued for a destination is
+ * bounded; above the bound lines are dropped, counted and told, because the alternative is to stop
+ * the traffic.
  *
  * The descriptor belongs to the writer thread. A rotation is a job in the same queue, so what was
  * handed over before it goes to the old file and what comes later to the new one; a file is renamed
- * at once, since the descriptor follows it. The opener and each buffer hold a reference, and whoever
- * drops the last waits until everything is written. */
+ * at once, since the descriptor follows it. The opener and each buffer hold a reference, and
+ * whoever drops the last waits until everything is written. */
 #include "proxy/log/access_log.h"
 
 #include <errno.h>
@@ -33,25 +34,25 @@ enum {
     BLOCK_FULL_BYTES = 60 * 1024,
     QUEUE_LIMIT_BYTES = 16 * 1024 * 1024,
     TELL_EVERY_MS = 5000,
-    PIPE_WAIT_MS = 250,          /* between looks at whether we are stopping */
-    STOP_PATIENCE_MS = 2000,     /* for a pipe nobody reads, when we stop */
+    PIPE_WAIT_MS = 250,      /* between looks at whether we are stopping */
+    STOP_PATIENCE_MS = 2000, /* for a pipe nobody reads, when we stop */
 };
 
 struct access_log {
     uint32_t magic;
     struct ref refs;
     struct offload *writer;
-    bool own_writer, is_stream;  /* a stream: pipe, terminal, socket; written only when ready */
+    bool own_writer, is_stream; /* a stream: pipe, terminal, socket; written only when ready */
     char *path;
     /* of the writer thread */
     int fd;
-    bool line_open;              /* the last write ended inside a line */
+    bool line_open; /* the last write ended inside a line */
     int64_t error_said_ms;
-    _Atomic int64_t stop_at_ms;  /* 0, or when a stream that is not read is given up */
+    _Atomic int64_t stop_at_ms; /* 0, or when a stream that is not read is given up */
     /* of everybody */
     pthread_mutex_t lock;
     size_t queued_bytes;
-    uint64_t dropped_lines;      /* not told yet */
+    uint64_t dropped_lines; /* not told yet */
     int64_t dropped_said_ms;
 };
 
@@ -118,7 +119,8 @@ writer_give_back(struct offload *w, bool own)
         offload_free(&unused);
 }
 
-/* --- dropping ---------------------------------------------------------------------------------- */
+/* --- dropping ----------------------------------------------------------------------------------
+ */
 
 static uint64_t
 count_lines(struct span s)
@@ -160,7 +162,8 @@ tell_dropped(struct access_log *l, bool at_once)
                   l->path, (unsigned long long)n);
 }
 
-/* --- writing, on the writer thread ------------------------------------------------------------- */
+/* --- writing, on the writer thread -------------------------------------------------------------
+ */
 
 static bool
 stop_is_due(struct access_log *l)
@@ -170,8 +173,9 @@ stop_is_due(struct access_log *l)
     return at != 0 && clock_exact_mono_ns() / 1000000 >= at;
 }
 
-/* A stream may be shared with others who expect it to block (the terminal of the shell), so it is never made
- * non-blocking: a write of PIPE_BUF at most does not block after poll has said there is room. */
+/* A stream may be shared with others who expect it to block (the terminal of the shell), so it is
+ * never made non-blocking: a write of PIPE_BUF at most does not block after poll has said there is
+ * room. */
 static bool
 stream_is_ready(struct access_log *l)
 {
@@ -202,7 +206,8 @@ tell_error(struct access_log *l, int error)
         log_event(LOG_ERROR, "cannot write the access log %s: %s", l->path, strerror(error));
 }
 
-/* A disk that was full in the middle of a line leaves half of it: what follows starts on a line of its own. */
+/* A disk that was full in the middle of a line leaves half of it: what follows starts on a line of
+ * its own. */
 static bool
 mend_open_line(struct access_log *l)
 {
@@ -272,7 +277,8 @@ finish_work(struct offload_job *job)
     pthread_mutex_unlock(&f->lock);
 }
 
-/* --- opening and closing ------------------------------------------------------------------------ */
+/* --- opening and closing ------------------------------------------------------------------------
+ */
 
 static bool
 is_standard(const char *where)
@@ -280,7 +286,8 @@ is_standard(const char *where)
     return strcmp(where, "stdout") == 0 || strcmp(where, "stderr") == 0;
 }
 
-/* O_NONBLOCK: a named pipe without a reader is an error, not a place to wait. On a file it changes nothing. */
+/* O_NONBLOCK: a named pipe without a reader is an error, not a place to wait. On a file it changes
+ * nothing. */
 static int
 open_path(const char *path)
 {
@@ -416,8 +423,8 @@ rename_to(const char *path, int from, int to)
     return false;
 }
 
-/* The oldest goes first: FILE.(keep-2) becomes FILE.(keep-1), ..., FILE becomes FILE.0. After a failed rename nothing
- * newer is moved, since it would overwrite what could not be moved away. */
+/* The oldest goes first: FILE.(keep-2) becomes FILE.(keep-1), ..., FILE becomes FILE.0. After a
+ * failed rename nothing newer is moved, since it would overwrite what could not be moved away. */
 bool
 access_log_rotate(struct access_log *l, int keep)
 {
@@ -431,7 +438,8 @@ access_log_rotate(struct access_log *l, int keep)
     return access_log_reopen(l) && done;
 }
 
-/* --- a worker's buffer -------------------------------------------------------------------------- */
+/* --- a worker's buffer --------------------------------------------------------------------------
+ */
 
 struct access_log_buffer *
 access_log_buffer_new(struct access_log *l)

@@ -2,9 +2,9 @@
  *
  *     %[encoding][-][0][width][.most][{argument}]code[{argument}]
  *
- * The dialect is Squid's, with what is easily forgotten: a code between double quotes or brackets of
- * the text is encoded for them, without being told so, and the longest code wins (%<st is not %<s
- * and a t). Reading happens once; a line is then written without looking at the text again. */
+ * The dialect is Squid's, with what is easily forgotten: a code between double quotes or brackets
+ * of the text is encoded for them, without being told so, and the longest code wins (%<st is not
+ * %<s and a t). Reading happens once; a line is then written without looking at the text again. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ struct reader {
     struct conf_place place;
     struct buf *errors;
     unsigned n_problems;
-    enum log_quote around;       /* QUOTE_PLAIN: neither quotes nor brackets are open in the text */
+    enum log_quote around; /* QUOTE_PLAIN: neither quotes nor brackets are open in the text */
 };
 
 static void
@@ -62,7 +62,8 @@ op_add(struct log_format *f)
     return &f->ops[f->n++];
 }
 
-/* Follows the quotes and brackets of the literal text, since they decide how the codes inside are encoded. */
+/* Follows the quotes and brackets of the literal text, since they decide how the codes inside are
+ * encoded. */
 static void
 follow_quotes(struct reader *rd, struct span literal)
 {
@@ -181,7 +182,8 @@ note_missing(const struct reader *rd, struct span code)
               rd->place.file, rd->place.line, SPAN_ARG(code));
 }
 
-/* An element of a list field (Name:;element) is more than a record line needs; all other arguments are names. */
+/* An element of a list field (Name:;element) is more than a record line needs; all other arguments
+ * are names. */
 static void
 settle_field(struct reader *rd, struct log_op *op)
 {
@@ -262,7 +264,8 @@ place_of_user(const struct conf *c, const char *name)
     return (struct conf_place){"configuration", 0};
 }
 
-/* The operator's definition comes before a built-in one of the same name, and of two the later one. */
+/* The operator's definition comes before a built-in one of the same name, and of two the later one.
+ */
 static const char *
 find_text(const struct conf *c, const char *name, struct conf_place *place, bool *is_built_in)
 {

@@ -1,7 +1,9 @@
-/* log_json.c - the built-in json format: one object a line, keys as the Elastic Common Schema has them.
+/* log_json.c - the built-in json format: one object a line, keys as the Elastic Common Schema has
+ * them.
  *
  * Keys are flat and dotted, which every shipper expands; what there is nothing to say about is left
- * out instead of being written as "-" or null. event.duration is in nanoseconds, as the schema asks. */
+ * out instead of being written as "-" or null. event.duration is in nanoseconds, as the schema
+ * asks. */
 #include <stdio.h>
 #include <time.h>
 

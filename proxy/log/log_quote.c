@@ -42,8 +42,8 @@ static const uint8_t touched_by[256] = {
     [128 ... 255] = P | U | B | J,
 };
 
-/* Eight bytes at once, none of which PLAIN touches? A byte below 0x21 borrows and one above 0x7e carries into its top
- * bit; what they then do to their neighbours does not matter. */
+/* Eight bytes at once, none of which PLAIN touches? A byte below 0x21 borrows and one above 0x7e
+ * carries into its top bit; what they then do to their neighbours does not matter. */
 static bool
 plain_word(const char *at)
 {
@@ -78,7 +78,8 @@ static void
 add_escaped(struct buf *out, enum log_quote q, unsigned char c)
 {
     static const char lower[] = "0123456789abcdef", upper[] = "0123456789ABCDEF";
-    bool backslashes = q == QUOTE_STRING || q == QUOTE_BRACKETS || q == QUOTE_RAW || q == QUOTE_JSON;
+    bool backslashes =
+        q == QUOTE_STRING || q == QUOTE_BRACKETS || q == QUOTE_RAW || q == QUOTE_JSON;
 
     if (backslashes && (c == '\r' || c == '\n')) {
         buf_add(out, c == '\r' ? SPAN("\\r") : SPAN("\\n"));
@@ -102,7 +103,8 @@ is_continuation(struct span s, size_t i)
     return i < s.n && ((unsigned char)s.at[i] & 0xc0) == 0x80;
 }
 
-/* Length of the well-formed UTF-8 sequence at the start of s (RFC 3629 section 4), 0 when there is none. */
+/* Length of the well-formed UTF-8 sequence at the start of s (RFC 3629 section 4), 0 when there is
+ * none. */
 static size_t
 utf8_length(struct span s)
 {

@@ -103,8 +103,8 @@ default_time(int64_t wall_s, bool local)
             localtime_r(&at, &t);
         else
             gmtime_r(&at, &t);
-        known[local].n = strftime(known[local].text, sizeof known[local].text,
-                                  "%d/%b/%Y:%H:%M:%S %z", &t);
+        known[local].n =
+            strftime(known[local].text, sizeof known[local].text, "%d/%b/%Y:%H:%M:%S %z", &t);
         known[local].wall_s = wall_s;
     }
     return span_of(known[local].text, known[local].n);
@@ -197,7 +197,8 @@ url_port(const struct url_parts *p)
     return span_eq(p->scheme, SPAN("ftp")) ? SPAN("21") : SPAN_NONE;
 }
 
-/* Query terms are private: strip_query_terms leaves their question mark, to show that there were some. */
+/* Query terms are private: strip_query_terms leaves their question mark, to show that there were
+ * some. */
 struct span
 log_url_logged(const struct log_format *f, struct span url)
 {

@@ -26,6 +26,8 @@ struct upstream { /* one per worker */
     const struct addr *self;         /* our own listening addresses: going there is a loop */
     unsigned n_self;
     struct list fills;               /* all of this worker */
+    unsigned (*shed)(void *owner);   /* descriptors have run out: closes idle connections, returns how many */
+    void *owner;
 };
 
 bool upstream_is_self(const struct upstream *u, const struct addr *to, uint16_t port);

@@ -52,7 +52,7 @@ dialled(void *owner, int fd, const struct addr *to)
     f->dial = NULL;
     f->server = *to;
     if (fd < 0) {
-        if ((fd == -EMFILE || fd == -ENFILE) && !f->retried && idle_shed(f->up->idle, 8) > 0) {
+        if ((fd == -EMFILE || fd == -ENFILE) && !f->retried && f->up->shed(f->up->owner) > 0) {
             f->retried = true;
             fill_route(f);
             return;

@@ -1,5 +1,6 @@
-/* tests/fuzz/fuzz_acl.c - acls of any words, one a line, checked against a host and URL of any bytes: a bad one is refused
- * with a message, a good one answers. The last line is what the client asked for. */
+/* tests/fuzz/fuzz_acl.c - acls of any words, one a line, checked against a host and URL of any
+ * bytes: a bad one is refused with a message, a good one answers. The last line is what the client
+ * asked for. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -40,7 +41,8 @@ acl_add(struct input *in, char *line)
 {
     struct conf_acl *a = &in->acls[in->conf.n_acls];
 
-    *a = (struct conf_acl){.place = {"fuzz.conf", in->conf.n_acls + 1}, .values = in->values[in->conf.n_acls]};
+    *a = (struct conf_acl){.place = {"fuzz.conf", in->conf.n_acls + 1},
+                           .values = in->values[in->conf.n_acls]};
     a->name = strsep(&line, " ");
     a->type = strsep(&line, " ");
     if (a->type == NULL)
@@ -75,7 +77,8 @@ read_lines(struct input *in, const uint8_t *data, size_t size)
 static struct acl_facts
 facts_of(struct span sent, struct field *line, struct fields *fields)
 {
-    struct acl_facts f = {.method = METHOD_GET, .method_text = SPAN("GET"), .scheme = SPAN("http"), .port = 80};
+    struct acl_facts f = {
+        .method = METHOD_GET, .method_text = SPAN("GET"), .scheme = SPAN("http"), .port = 80};
 
     f.host = span_first(sent, span_index(sent, '/'));
     f.path = span_skip(sent, f.host.n);

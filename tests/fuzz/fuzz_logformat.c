@@ -1,5 +1,6 @@
-/* tests/fuzz/fuzz_logformat.c - a logformat of any text, writing a record of any bytes: it is refused with a message, or
- * each record becomes one line. The first line of the input is the format, the rest is what the client sent. */
+/* tests/fuzz/fuzz_logformat.c - a logformat of any text, writing a record of any bytes: it is
+ * refused with a message, or each record becomes one line. The first line of the input is the
+ * format, the rest is what the client sent. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -18,9 +19,20 @@ static struct log_record
 record_of(struct span sent, struct field *line, struct fields *fields)
 {
     struct log_record r = {
-        .end_wall_ms = 1767571201007, .elapsed_us = (int64_t)sent.n * 997, .result = "TCP_MISS", .status = 200,
-        .method = SPAN("GET"), .url = sent, .path = sent, .content_type = sent, .server_host = sent,
-        .hierarchy = "HIER_DIRECT", .dns_us = -1, .server_us = -1, .request_fields = fields, .response_fields = fields,
+        .end_wall_ms = 1767571201007,
+        .elapsed_us = (int64_t)sent.n * 997,
+        .result = "TCP_MISS",
+        .status = 200,
+        .method = SPAN("GET"),
+        .url = sent,
+        .path = sent,
+        .content_type = sent,
+        .server_host = sent,
+        .hierarchy = "HIER_DIRECT",
+        .dns_us = -1,
+        .server_us = -1,
+        .request_fields = fields,
+        .response_fields = fields,
     };
 
     *line = (struct field){SPAN("User-Agent"), sent, FIELD_USER_AGENT};

@@ -126,11 +126,11 @@ class Stored(Scenario):
 
     def test_a_stored_error_runs_out(self):
         """RFC 9111 4.2."""
-        o = self.origin([storable(b"gone", status="404 Not Found", seconds=1), storable(b"here")])
+        o = self.origin([storable(b"gone", status="404 Not Found", seconds=2), storable(b"here")])
         p = self.cuttle()
         self.assertEqual(self.get(p, o.url("/")).status, 404)
         self.assertEqual(self.get(p, o.url("/")).status, 404)
-        time.sleep(2.1)
+        time.sleep(3.1)
         self.assertEqual([r.body for r in together(5, lambda i: self.get(p, o.url("/")))],
                          [b"here"] * 5)
 

@@ -65,7 +65,7 @@ class Parsing(Scenario):
 
     def test_what_narrows_access_and_is_not_supported_is_refused(self):
         for line in ("auth_param basic program /usr/lib/auth /etc/users",
-                     "acl users proxy_auth REQUIRED", "external_acl_type t %SRC /bin/helper",
+                     "acl users proxy_auth REQUIRED\nhttp_access deny !users", "external_acl_type t %SRC /bin/helper",
                      "ssl_bump terminate all", "adaptation_access x deny all"):
             self.assert_refused("http_port 3128", line)
 
@@ -304,7 +304,7 @@ class Formats(Scenario):
 
     def test_json_is_json(self):
         import json
-        text, url = self.line("json", 'User-Agent: "\\\x01')
+        text, url = self.line("json", 'User-Agent: "\\\xe9')
         self.assertIn(url, [str(v) for v in json.loads(text).values()])
 
     def test_a_format_of_ones_own(self):

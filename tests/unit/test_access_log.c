@@ -113,7 +113,7 @@ a_log_is_appended_to_never_cut(void **state)
         struct access_log_buffer *b = access_log_buffer_new(l);
 
         add_line(b, i ? "new\n" : "old\n");
-        access_log_close(&l);                    /* the buffer still holds the log */
+        access_log_close(&l); /* the buffer still holds the log */
         access_log_buffer_free(&b);
     }
     assert_file("log", "old\nnew\n");
@@ -152,7 +152,7 @@ reopening_follows_a_rename_by_somebody_else(void **state)
     add_line(b, "before\n");
     access_log_buffer_flush(b);
     assert_int_equal(rename(in_folder("log"), in_folder("log.1")), 0);
-    assert_true(access_log_rotate(l, 0));        /* logfile_rotate 0: others rename */
+    assert_true(access_log_rotate(l, 0)); /* logfile_rotate 0: others rename */
     add_line(b, "after\n");
     access_log_buffer_free(&b);
     access_log_close(&l);
@@ -184,7 +184,8 @@ what_cannot_be_opened_is_said(void **state)
     char error[200] = "";
 
     assert_null(access_log_open("/nowhere/at/all", error, sizeof error));
-    assert_string_equal(error, "cannot open the access log /nowhere/at/all: No such file or directory");
+    assert_string_equal(error,
+                        "cannot open the access log /nowhere/at/all: No such file or directory");
 }
 
 enum { WORKERS = 4, LINES = 20000 };
@@ -270,7 +271,7 @@ a_pipe_nobody_reads_stops_nobody(void **state)
     line[sizeof line - 2] = '\n', line[sizeof line - 1] = '\0';
     clock_gettime(CLOCK_MONOTONIC, &t0);
     b = access_log_buffer_new(pipe_log);
-    for (unsigned i = 0; i < 20 * 1024; i++)     /* 20 MB, more than the queue holds */
+    for (unsigned i = 0; i < 20 * 1024; i++) /* 20 MB, more than the queue holds */
         add_line(b, line);
     clock_gettime(CLOCK_MONOTONIC, &t1);
     assert_true(t1.tv_sec - t0.tv_sec < 5);

@@ -204,7 +204,7 @@ src_of_many_networks_finds_each_and_nothing_between(void **state)
 
     add_acl(s, "x src", 0);
     for (unsigned i = 0; i < N; i++) {
-        unsigned k = i * 7919 % N;               /* not in order */
+        unsigned k = i * 7919 % N; /* not in order */
         snprintf(text, sizeof text, "%u.%u.%u.0/25", 10 + k / 65536, k / 256 % 256, k % 256);
         values[i] = mem_strdup(text);
     }
@@ -264,11 +264,11 @@ dst_asks_for_addresses_only_when_they_decide(void **state)
     assert_answer(s, f, ACL_NEED_DST);
     f.dst = found, f.n_dst = 1, f.dst_known = true;
     assert_answer(s, f, ACL_DENY);
-    f.n_dst = 2;                                 /* any one of them */
+    f.n_dst = 2; /* any one of them */
     assert_answer(s, f, ACL_ALLOW);
-    f.n_dst = 0;                                 /* the name does not resolve */
+    f.n_dst = 0; /* the name does not resolve */
     assert_answer(s, f, ACL_DENY);
-    assert_host(s, "10.1.1.1", true);            /* a literal needs no question */
+    assert_host(s, "10.1.1.1", true); /* a literal needs no question */
     assert_host(s, "::1", true);
     assert_host(s, "192.0.2.1", false);
     assert_host(s, "", false);
@@ -291,7 +291,7 @@ dst_is_not_asked_behind_a_term_that_fails(void **state)
     struct acl_facts f = facts_for_host("example.com");
     f.client = address("10.0.0.1", 1);
     assert_answer(s, f, ACL_NEED_DST);
-    assert_host(s, "10.0.0.1", false);           /* -n still knows a literal */
+    assert_host(s, "10.0.0.1", false); /* -n still knows a literal */
     set_free(s);
 }
 
@@ -311,9 +311,12 @@ names_in_dst_are_compared_where_matching_opens_and_refused_where_it_closes(void 
     add_rule(s, "allow !x");
     add_rule(s, "allow g");
     assert_errors(s, 3,
-        "t.conf:100: http_access: x: names in a dst list are not resolved; use dstdomain or addresses here\n"
-        "t.conf:101: http_access: x: names in a dst list are not resolved; use dstdomain or addresses here\n"
-        "t.conf:102: http_access: g: names in a dst list are not resolved; use dstdomain or addresses here\n");
+                  "t.conf:100: http_access: x: names in a dst list are not resolved; use dstdomain "
+                  "or addresses here\n"
+                  "t.conf:101: http_access: x: names in a dst list are not resolved; use dstdomain "
+                  "or addresses here\n"
+                  "t.conf:102: http_access: g: names in a dst list are not resolved; use dstdomain "
+                  "or addresses here\n");
 }
 
 static void
@@ -374,8 +377,11 @@ ports_are_single_or_ranges(void **state)
 {
     struct set *s = set_of("x port 80 443 1025-65535");
     struct acl_facts f = facts_for_host("example.com");
-    static const struct { uint16_t port; bool has; } cases[] = {
-        {80, true}, {443, true}, {81, false}, {1024, false}, {1025, true}, {65535, true}, {0, false}};
+    static const struct {
+        uint16_t port;
+        bool has;
+    } cases[] = {{80, true},   {443, true},   {81, false}, {1024, false},
+                 {1025, true}, {65535, true}, {0, false}};
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         f.port = cases[i].port;
@@ -387,9 +393,10 @@ ports_are_single_or_ranges(void **state)
 static void
 our_own_end_is_known_by_port_address_and_name(void **state)
 {
-    static const char *const hits[] = {"x localport 3128", "x myport 3000-4000", "x localip 192.0.2.1",
-                                       "x myportname 3128"};
-    static const char *const misses[] = {"x localport 80", "x localip 192.0.2.7", "x myportname guests"};
+    static const char *const hits[] = {"x localport 3128", "x myport 3000-4000",
+                                       "x localip 192.0.2.1", "x myportname 3128"};
+    static const char *const misses[] = {"x localport 80", "x localip 192.0.2.7",
+                                         "x myportname guests"};
     struct acl_facts f = facts_for_host("example.com");
 
     for (size_t i = 0; i < 4; i++) {
@@ -410,7 +417,8 @@ our_own_end_is_known_by_port_address_and_name(void **state)
     set_free(s);
 }
 
-/* RFC 9110 section 9.1: methods are case-sensitive; a rule that says `connect` still means CONNECT. */
+/* RFC 9110 section 9.1: methods are case-sensitive; a rule that says `connect` still means CONNECT.
+ */
 static void
 methods_known_and_unknown(void **state)
 {
@@ -485,7 +493,7 @@ url_regex_sees_through_escapes_and_the_trailing_dot(void **state)
     s = set_of("x urlpath_regex \\.(exe|com)$ cgi-bin \\?");
     assert_answer(s, facts_of("http", "a.com", 80, "/x"), ACL_DENY);
     assert_answer(s, facts_of("http", "a.com", 80, "/x.%65xe"), ACL_ALLOW);
-    assert_answer(s, facts_of("http", "a.com", 80, "/x.exe%0a"), ACL_DENY);   /* $ is the very end */
+    assert_answer(s, facts_of("http", "a.com", 80, "/x.exe%0a"), ACL_DENY); /* $ is the very end */
     assert_answer(s, facts_of("http", "a.com", 80, "/x?y"), ACL_ALLOW);
     assert_answer(s, facts_of("http", "a.com", 80, ""), ACL_DENY);
     set_free(s);
@@ -500,7 +508,8 @@ url_regex_sees_through_escapes_and_the_trailing_dot(void **state)
 static void
 posix_habits_are_understood(void **state)
 {
-    struct set *s = set_of("x url_regex *\\.exe (*zip|+rar) \\<porn\\> a\\yz++$ [[:digit:]]{5}[]x] q)w");
+    struct set *s =
+        set_of("x url_regex *\\.exe (*zip|+rar) \\<porn\\> a\\yz++$ [[:digit:]]{5}[]x] q)w");
 
     assert_answer(s, facts_of("http", "h", 80, "/setup.exe"), ACL_ALLOW);
     assert_answer(s, facts_of("http", "h", 80, "/a.rar"), ACL_ALLOW);
@@ -548,7 +557,7 @@ patterns_on_fields_of_the_request(void **state)
     struct fields fields = {at, 4, 4};
     struct acl_facts f = facts_for_host("example.com");
 
-    assert_answer(s, f, ACL_DENY);               /* no fields at all */
+    assert_answer(s, f, ACL_DENY); /* no fields at all */
     f.fields = &fields;
     assert_answer(s, f, ACL_ALLOW);
     set_free(s);
@@ -583,8 +592,8 @@ time_is_days_and_hours_of_the_local_day(void **state)
     assert_at(s, monday + 8 * hour, true);
     assert_at(s, monday + 17 * hour + 30 * 60, true);
     assert_at(s, monday + 17 * hour + 31 * 60, false);
-    assert_at(s, monday + 5 * day + 3 * hour, true);      /* Saturday, all day */
-    assert_at(s, monday + 6 * day + 9 * hour, false);     /* Sunday */
+    assert_at(s, monday + 5 * day + 3 * hour, true);  /* Saturday, all day */
+    assert_at(s, monday + 6 * day + 9 * hour, false); /* Sunday */
     set_free(s);
     s = set_of("x time 00:00-24:00");
     assert_at(s, monday - 1, true);
@@ -596,12 +605,12 @@ groups_are_any_or_all_of_their_members(void **state)
 {
     struct set *s = set_new();
 
-    add_acl(s, "both all-of get !bad", 0);       /* names that come later in the file */
+    add_acl(s, "both all-of get !bad", 0); /* names that come later in the file */
     add_acl(s, "x any-of both ours", 0);
     add_acl(s, "get method GET", 0);
     add_acl(s, "bad dstdomain bad.example", 0);
     add_acl(s, "ours src 10.0.0.0/8", 0);
-    add_rule(s, "allow X");                      /* names are found in any case, as with Squid */
+    add_rule(s, "allow X"); /* names are found in any case, as with Squid */
     assert_int_equal(compile(s), 0);
     assert_host(s, "good.example", true);
     assert_host(s, "bad.example", false);
@@ -617,10 +626,11 @@ groups_in_a_ring_are_refused(void **state)
     add_acl(s, "a any-of b", 0);
     add_acl(s, "b any-of c", 0);
     add_acl(s, "c all-of a nobody", 0);
-    assert_errors(s, 4, "t.conf:5: acl: c: there is no acl named nobody\n"
-                        "t.conf:3: acl: a: refers to itself, or nests deeper than 16\n"
-                        "t.conf:4: acl: b: refers to itself, or nests deeper than 16\n"
-                        "t.conf:5: acl: c: refers to itself, or nests deeper than 16\n");
+    assert_errors(s, 4,
+                  "t.conf:5: acl: c: there is no acl named nobody\n"
+                  "t.conf:3: acl: a: refers to itself, or nests deeper than 16\n"
+                  "t.conf:4: acl: b: refers to itself, or nests deeper than 16\n"
+                  "t.conf:5: acl: c: refers to itself, or nests deeper than 16\n");
 }
 
 static void
@@ -635,7 +645,8 @@ every_bad_value_is_told_with_its_line(void **state)
     add_acl(s, "r url_regex (a", 0);
     add_acl(s, "t time MX 9-17", 0);
     add_acl(s, "o srcc 10.0.0.1", 0);
-    assert_errors(s, 11,
+    assert_errors(
+        s, 11,
         "t.conf:3: acl: Safe_ports: 65979: expected a port or a range such as 1025-65535\n"
         "t.conf:3: acl: Safe_ports: 90-80: expected a port or a range such as 1025-65535\n"
         "t.conf:3: acl: Safe_ports: http: expected a port or a range such as 1025-65535\n"
@@ -661,9 +672,10 @@ a_type_we_lack_is_refused_where_a_rule_needs_it(void **state)
     add_rule(s, "allow users");
     add_rule(s, "deny g");
     add_rule(s, "deny nowhere");
-    assert_errors(s, 3, "t.conf:100: http_access: users: acls of type proxy_auth are not supported yet\n"
-                        "t.conf:101: http_access: g: acls of type proxy_auth are not supported yet\n"
-                        "t.conf:102: http_access: nowhere: there is no such acl\n");
+    assert_errors(s, 3,
+                  "t.conf:100: http_access: users: acls of type proxy_auth are not supported yet\n"
+                  "t.conf:101: http_access: g: acls of type proxy_auth are not supported yet\n"
+                  "t.conf:102: http_access: nowhere: there is no such acl\n");
 }
 
 static void
@@ -690,7 +702,8 @@ an_empty_list_is_what_the_caller_says(void **state)
 
     assert_int_equal(compile(s), 0);
     assert_answer(s, f, ACL_DENY);
-    assert_int_equal(acl_list_new(s->acls_compiled, &s->conf.http_access, "cache", true, &s->errors, &l), 0);
+    assert_int_equal(
+        acl_list_new(s->acls_compiled, &s->conf.http_access, "cache", true, &s->errors, &l), 0);
     assert_int_equal(acl_list_check(l, &f), ACL_ALLOW);
     assert_true(acl_list_is_constant(l, &allow) && allow);
     acl_list_free(&l);
@@ -743,7 +756,7 @@ a_condition_holds_when_all_its_terms_do(void **state)
     assert_false(acl_cond_holds(c, &f));
     acl_cond_free(&c);
     assert_int_equal(acl_cond_new(s->acls_compiled, &s->rules[1], "access_log", &s->errors, &c), 0);
-    assert_false(acl_cond_holds(c, &f));         /* nobody resolves a name for a log line */
+    assert_false(acl_cond_holds(c, &f)); /* nobody resolves a name for a log line */
     acl_cond_free(&c);
     set_free(s);
 }
@@ -794,7 +807,8 @@ main(void)
         cmocka_unit_test(redefining_all_with_nothing_leaves_it_whole),
         cmocka_unit_test(dst_asks_for_addresses_only_when_they_decide),
         cmocka_unit_test(dst_is_not_asked_behind_a_term_that_fails),
-        cmocka_unit_test(names_in_dst_are_compared_where_matching_opens_and_refused_where_it_closes),
+        cmocka_unit_test(
+            names_in_dst_are_compared_where_matching_opens_and_refused_where_it_closes),
         cmocka_unit_test(dstdomain_knows_hosts_and_what_is_below),
         cmocka_unit_test(dstdomain_finds_each_of_100000),
         cmocka_unit_test(ports_are_single_or_ranges),

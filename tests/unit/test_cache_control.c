@@ -1,4 +1,5 @@
-/* test_cache_control - Cache-Control of RFC 9111 section 5.2, with Squid's habits where it is silent. */
+/* test_cache_control - Cache-Control of RFC 9111 section 5.2, with Squid's habits where it is
+ * silent. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +62,8 @@ every_directive_is_known(void **state)
     assert_int_equal(cc.stale_if_error_s, 6);
 }
 
-/* RFC 9111 section 5.2: names are case-insensitive; whoever misses No-CaChE serves what it must not. */
+/* RFC 9111 section 5.2: names are case-insensitive; whoever misses No-CaChE serves what it must
+ * not. */
 static void
 directive_names_fold_case(void **state)
 {

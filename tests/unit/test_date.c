@@ -53,18 +53,35 @@ static void
 what_is_a_byte_off_is_no_date(void **state)
 {
     static const char *const wrong[] = {
-        "", "0", "-1", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 06 Nov 1994 08:49:37 AEST",
-        "Sun, 06 Nov 1994 08:49:37 +0000", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 94 08:49:37 GMT",
-        "Sun 06 Nov 1994 08:49:37 GMT", "Sun,  06 Nov 1994 08:49:37 GMT",
-        "Sun, 06  Nov 1994 08:49:37 GMT", "Sun, 06-Nov-1994 08:49:37 GMT",
-        "Sun, 06 Nov 1994 08.49.37 GMT", "Sun, 06 Nov 1994 8:49:37 GMT",
-        "Sun, 6 Nov 1994 08:49:37 GMT", " Sun, 06 Nov 1994 08:49:37 GMT",
-        "Sun, 06 Nov 1994 08:49:37 GMT ", "Sun, 06 Nov 1994 08:49:37 GMTx",
-        "Sun, 06 Nov 1994 08:49:37\tGMT", "Sun, 06 Nov 19x4 08:49:37 GMT",
-        "Sun, -6 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-1994 08:49:37 GMT",
-        "Sunday, 06 Nov 94 08:49:37 GMT", "Sun, 06-Nov-94 08:49:37 GMT",
-        "Someday, 06-Nov-94 08:49:37 GMT", "Sun Nov 6 08:49:37 1994", "Sun Nov  6 08:49:37 94",
-        "Sun Nov  6 08:49:37 1994 GMT", "Sun Nov 1  08:49:37 1994",
+        "",
+        "0",
+        "-1",
+        "Sun, 06 Nov 1994 08:49:37 UTC",
+        "Sun, 06 Nov 1994 08:49:37 AEST",
+        "Sun, 06 Nov 1994 08:49:37 +0000",
+        "Sun, 06 Nov 1994 08:49:37",
+        "Sun, 06 Nov 94 08:49:37 GMT",
+        "Sun 06 Nov 1994 08:49:37 GMT",
+        "Sun,  06 Nov 1994 08:49:37 GMT",
+        "Sun, 06  Nov 1994 08:49:37 GMT",
+        "Sun, 06-Nov-1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 08.49.37 GMT",
+        "Sun, 06 Nov 1994 8:49:37 GMT",
+        "Sun, 6 Nov 1994 08:49:37 GMT",
+        " Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49:37 GMT ",
+        "Sun, 06 Nov 1994 08:49:37 GMTx",
+        "Sun, 06 Nov 1994 08:49:37\tGMT",
+        "Sun, 06 Nov 19x4 08:49:37 GMT",
+        "Sun, -6 Nov 1994 08:49:37 GMT",
+        "Sunday, 06-Nov-1994 08:49:37 GMT",
+        "Sunday, 06 Nov 94 08:49:37 GMT",
+        "Sun, 06-Nov-94 08:49:37 GMT",
+        "Someday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov 6 08:49:37 1994",
+        "Sun Nov  6 08:49:37 94",
+        "Sun Nov  6 08:49:37 1994 GMT",
+        "Sun Nov 1  08:49:37 1994",
     };
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -122,8 +139,15 @@ a_two_digit_year_is_at_most_fifty_years_ahead(void **state)
 static void
 a_formatted_date_reads_back(void **state)
 {
-    static const int64_t times[] = {0, 1, 86399, 951782399, 951782400, RFC_EXAMPLE, NOW,
-                                    INT64_C(4107542400), INT64_C(253402300799)};
+    static const int64_t times[] = {0,
+                                    1,
+                                    86399,
+                                    951782399,
+                                    951782400,
+                                    RFC_EXAMPLE,
+                                    NOW,
+                                    INT64_C(4107542400),
+                                    INT64_C(253402300799)};
     char text[DATE_TEXT_MAX];
 
     assert_int_equal(date_format(RFC_EXAMPLE, text), 29);

@@ -25,7 +25,7 @@ close_arena(void **state)
     return 0;
 }
 
-#define assert_span(is, want)                                                                    \
+#define assert_span(is, want)                                                                      \
     do {                                                                                           \
         struct span got_ = (is);                                                                   \
         if (!span_eq(got_, span_str(want)))                                                        \

@@ -92,9 +92,22 @@ static void
 content_length_is_plain_digits(void **state)
 {
     static const char *const wrong[] = {
-        CL "+5\r\n", CL "-5\r\n", CL "0x5\r\n", CL "5 5\r\n", CL "\r\n", CL "5;x\r\n", CL "1_0\r\n",
-        CL "5.0\r\n", CL "18446744073709551621\r\n", CL "4611686018427387905\r\n", CL "5\x0b\r\n",
-        CL "\r\n" CL "5\r\n", CL "5,\r\n", CL ",5\r\n", CL "5,,5\r\n", CL "\"5\"\r\n",
+        CL "+5\r\n",
+        CL "-5\r\n",
+        CL "0x5\r\n",
+        CL "5 5\r\n",
+        CL "\r\n",
+        CL "5;x\r\n",
+        CL "1_0\r\n",
+        CL "5.0\r\n",
+        CL "18446744073709551621\r\n",
+        CL "4611686018427387905\r\n",
+        CL "5\x0b\r\n",
+        CL "\r\n" CL "5\r\n",
+        CL "5,\r\n",
+        CL ",5\r\n",
+        CL "5,,5\r\n",
+        CL "\"5\"\r\n",
     };
 
     assert_request_length(CL "5\r\n", 5);
@@ -129,9 +142,17 @@ chunked_must_be_the_only_coding_of_a_request(void **state)
     static const char *const good[] = {TE "chunked\r\n", TE "CHUNKED\r\n", TE ",chunked\r\n",
                                        TE ", chunked ,\r\n", TE "\r\n" TE "chunked\r\n"};
     static const char *const malformed[] = {
-        TE "chunked, chunked\r\n", TE "chunked\r\n" TE "chunked\r\n", TE "chunked, identity\r\n",
-        TE "\"chunked\"\r\n", TE "chunked;q=1\r\n", TE "\r\n", TE ",\r\n", TE "\xa0" "chunked\r\n",
-        TE "gzip, \"chunked\"\r\n", TE "chun ked\r\n",
+        TE "chunked, chunked\r\n",
+        TE "chunked\r\n" TE "chunked\r\n",
+        TE "chunked, identity\r\n",
+        TE "\"chunked\"\r\n",
+        TE "chunked;q=1\r\n",
+        TE "\r\n",
+        TE ",\r\n",
+        TE "\xa0"
+           "chunked\r\n",
+        TE "gzip, \"chunked\"\r\n",
+        TE "chun ked\r\n",
     };
 
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -189,7 +210,7 @@ some_responses_never_have_a_body(void **state)
         unsigned status;
         bool must_close;
     } rows[] = {
-        {METHOD_HEAD, 200, false}, {METHOD_GET, 304, false},   {METHOD_GET, 204, true},
+        {METHOD_HEAD, 200, false}, {METHOD_GET, 304, false},    {METHOD_GET, 204, true},
         {METHOD_GET, 103, true},   {METHOD_CONNECT, 200, true}, {METHOD_HEAD, 204, true},
     };
 

@@ -201,8 +201,8 @@ malformed_field_lines_are_refused(void **state)
     assert_request_bad(GET HOST "Foo: a long value with \x7f in it\r\n\r\n", H1_CONTROL_IN_FIELD);
     assert_request_bad(GET "Host: a\n\n", H1_BAD_FIELD_LINE);
     assert_request_bad(GET HOST "Foo: a\nBar: b\r\n\r\n", H1_BAD_FIELD_LINE);
-    assert_int_equal(parse_request(SPAN(GET HOST "Foo:\ta\tb \xff\x80 longer than eight\t\r\n\r\n")),
-                     H1_OK);
+    assert_int_equal(
+        parse_request(SPAN(GET HOST "Foo:\ta\tb \xff\x80 longer than eight\t\r\n\r\n")), H1_OK);
     assert_span(request.fields.at[1].value, "a\tb \xff\x80 longer than eight");
 }
 
@@ -349,11 +349,27 @@ static void
 what_is_no_status_line_is_refused_at_once(void **state)
 {
     static const char *const wrong[] = {
-        "h", "hello", "ICY 200 OK\r\n", "HTTP/2.0 200 OK\r\n", "HTTP/1.10 200 OK\r\n",
-        "HTTP/1.1  200 OK\r\n", "HTTP/1.1 20 OK\r\n", "HTTP/1.1 2000 OK\r\n", "HTTP/1.1 abc OK\r\n",
-        "HTTP/1.1 099 OK\r\n", "HTTP/1.1 600 OK\r\n", "HTTP/1.1 200\tOK\r\n", "HTTP/1.1 200OK\r\n",
-        "HTTP/1.1 200 O\x01K\r\n", "HTTP/1.1 200 O\rK\r\n", "HTTP/1.1\r\n", "http/1.1 200 OK\r\n",
-        "\r\nHTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\n", "HTTP/1.1 -20 OK\r\n", "\r\n",
+        "h",
+        "hello",
+        "ICY 200 OK\r\n",
+        "HTTP/2.0 200 OK\r\n",
+        "HTTP/1.10 200 OK\r\n",
+        "HTTP/1.1  200 OK\r\n",
+        "HTTP/1.1 20 OK\r\n",
+        "HTTP/1.1 2000 OK\r\n",
+        "HTTP/1.1 abc OK\r\n",
+        "HTTP/1.1 099 OK\r\n",
+        "HTTP/1.1 600 OK\r\n",
+        "HTTP/1.1 200\tOK\r\n",
+        "HTTP/1.1 200OK\r\n",
+        "HTTP/1.1 200 O\x01K\r\n",
+        "HTTP/1.1 200 O\rK\r\n",
+        "HTTP/1.1\r\n",
+        "http/1.1 200 OK\r\n",
+        "\r\nHTTP/1.1 200 OK\r\n",
+        "HTTP/1.1 200 OK\n",
+        "HTTP/1.1 -20 OK\r\n",
+        "\r\n",
     };
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -377,8 +393,8 @@ a_space_before_the_colon_is_dropped_in_responses(void **state)
 static void
 folds_become_spaces_in_responses(void **state)
 {
-    assert_int_equal(parse_response(SPAN(OK "A: a\r\n\t b \r\n \r\n c\r\nB:\r\n d\r\nC: e\r\n\r\n")),
-                     H1_OK);
+    assert_int_equal(
+        parse_response(SPAN(OK "A: a\r\n\t b \r\n \r\n c\r\nB:\r\n d\r\nC: e\r\n\r\n")), H1_OK);
     assert_int_equal(response.fields.n, 3);
     assert_span(response.fields.at[0].value, "a b c");
     assert_span(response.fields.at[1].value, "d");
@@ -388,9 +404,10 @@ folds_become_spaces_in_responses(void **state)
 static void
 lines_that_are_no_fields_are_dropped_from_responses(void **state)
 {
-    assert_int_equal(parse_response(SPAN(OK " X: lead\r\nA: 1\r\ndigest in image header\r\n: x\r\n"
-                                            "Fo(o: x\r\n folded to it\r\nF\x85: 1\r\nB: 2\r\n\r\n")),
-                     H1_OK);
+    assert_int_equal(
+        parse_response(SPAN(OK " X: lead\r\nA: 1\r\ndigest in image header\r\n: x\r\n"
+                               "Fo(o: x\r\n folded to it\r\nF\x85: 1\r\nB: 2\r\n\r\n")),
+        H1_OK);
     assert_int_equal(response.fields.n, 2);
     assert_span(response.fields.at[0].name, "A");
     assert_span(response.fields.at[0].value, "1");

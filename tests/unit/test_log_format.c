@@ -17,7 +17,8 @@ static struct field request_lines[] = {
     {SPAN("x-two"), SPAN("[two]%"), FIELD_OTHER},
 };
 static struct fields request_fields = {request_lines, 4, 4};
-static struct field response_lines[] = {{SPAN("Server"), SPAN("Tokyo \xe6\x9d\xb1\xff"), FIELD_SERVER}};
+static struct field response_lines[] = {
+    {SPAN("Server"), SPAN("Tokyo \xe6\x9d\xb1\xff"), FIELD_SERVER}};
 static struct fields response_fields = {response_lines, 1, 1};
 
 static struct addr
@@ -34,11 +35,25 @@ static struct log_record
 record(void)
 {
     struct log_record r = {
-        .end_wall_ms = 1767571201007, .elapsed_us = 42999, .result = "TCP_MISS", .status = 200, .server_status = 200,
-        .bytes_out = 10482, .bytes_in = 310, .body_bytes_out = 10000, .method = SPAN("GET"),
-        .url = SPAN("http://www.example.com:8080/~a/b?q=1"), .path = SPAN("/~a/b?q=1"), .minor = 1,
-        .hierarchy = "HIER_DIRECT", .server_host = SPAN("www.example.com"), .content_type = SPAN("text/html; charset=utf-8"),
-        .request_fields = &request_fields, .response_fields = &response_fields, .dns_us = -1, .server_us = 40999,
+        .end_wall_ms = 1767571201007,
+        .elapsed_us = 42999,
+        .result = "TCP_MISS",
+        .status = 200,
+        .server_status = 200,
+        .bytes_out = 10482,
+        .bytes_in = 310,
+        .body_bytes_out = 10000,
+        .method = SPAN("GET"),
+        .url = SPAN("http://www.example.com:8080/~a/b?q=1"),
+        .path = SPAN("/~a/b?q=1"),
+        .minor = 1,
+        .hierarchy = "HIER_DIRECT",
+        .server_host = SPAN("www.example.com"),
+        .content_type = SPAN("text/html; charset=utf-8"),
+        .request_fields = &request_fields,
+        .response_fields = &response_fields,
+        .dns_us = -1,
+        .server_us = 40999,
         .sequence = 77,
     };
 
@@ -49,7 +64,8 @@ record(void)
 }
 
 static void
-assert_line_of(const struct conf *c, const char *name, const struct log_record *r, const char *expected)
+assert_line_of(const struct conf *c, const char *name, const struct log_record *r,
+               const char *expected)
 {
     struct buf errors = {0}, out = {0};
     struct log_format *f;
@@ -80,11 +96,13 @@ squid_native_to_the_byte(void **state)
     struct log_record r = record();
     struct conf c = {0};
 
-    assert_line_of(&c, "squid", &r, "1767571201.007     42 192.0.2.7 TCP_MISS/200 10482 GET "
-                                    "http://www.example.com:8080/~a/b?q=1 - HIER_DIRECT/2001:db8::80 text/html\n");
+    assert_line_of(&c, "squid", &r,
+                   "1767571201.007     42 192.0.2.7 TCP_MISS/200 10482 GET "
+                   "http://www.example.com:8080/~a/b?q=1 - HIER_DIRECT/2001:db8::80 text/html\n");
     c.strip_query_terms = true;
-    assert_line_of(&c, "squid", &r, "1767571201.007     42 192.0.2.7 TCP_MISS/200 10482 GET "
-                                    "http://www.example.com:8080/~a/b? - HIER_DIRECT/2001:db8::80 text/html\n");
+    assert_line_of(&c, "squid", &r,
+                   "1767571201.007     42 192.0.2.7 TCP_MISS/200 10482 GET "
+                   "http://www.example.com:8080/~a/b? - HIER_DIRECT/2001:db8::80 text/html\n");
 }
 
 static void
@@ -95,11 +113,17 @@ squid_native_of_a_tunnel_an_abort_and_a_long_wait(void **state)
 
     r.result = "TCP_TUNNEL", r.method = SPAN("CONNECT"), r.url = SPAN("example.com:443");
     r.content_type = SPAN_NONE, r.elapsed_us = 1234567890123;
-    assert_line_of(&c, "squid", &r, "1767571201.007 1234567890 192.0.2.7 TCP_TUNNEL/200 10482 CONNECT example.com:443 - "
-                                    "HIER_DIRECT/2001:db8::80 -\n");
-    r.result = "NONE_ABORTED", r.status = 0, r.bytes_out = 0, r.hierarchy = "HIER_NONE", r.server = ADDR_NONE;
-    r.elapsed_us = 0, r.url = SPAN("error:invalid-request"), r.method = SPAN("NONE"), r.end_wall_ms = 999;
-    assert_line_of(&c, "squid", &r, "0.999      0 192.0.2.7 NONE_ABORTED/000 0 NONE error:invalid-request - HIER_NONE/- -\n");
+    assert_line_of(
+        &c, "squid", &r,
+        "1767571201.007 1234567890 192.0.2.7 TCP_TUNNEL/200 10482 CONNECT example.com:443 - "
+        "HIER_DIRECT/2001:db8::80 -\n");
+    r.result = "NONE_ABORTED", r.status = 0, r.bytes_out = 0, r.hierarchy = "HIER_NONE",
+    r.server = ADDR_NONE;
+    r.elapsed_us = 0, r.url = SPAN("error:invalid-request"), r.method = SPAN("NONE"),
+    r.end_wall_ms = 999;
+    assert_line_of(
+        &c, "squid", &r,
+        "0.999      0 192.0.2.7 NONE_ABORTED/000 0 NONE error:invalid-request - HIER_NONE/- -\n");
 }
 
 static void
@@ -108,12 +132,18 @@ common_and_combined_to_the_byte(void **state)
     struct log_record r = record();
     struct conf c = {0};
 
-    assert_line_of(&c, "common", &r, "192.0.2.7 - - [05/Jan/2026:01:00:01 +0100] \"GET http://www.example.com:8080/~a/b?q=1 "
-                                     "HTTP/1.1\" 200 10482 TCP_MISS:HIER_DIRECT\n");
-    assert_line_of(&c, "combined", &r,
-        "192.0.2.7 - - [05/Jan/2026:01:00:01 +0100] \"GET http://www.example.com:8080/~a/b?q=1 HTTP/1.1\" 200 10482 "
+    assert_line_of(
+        &c, "common", &r,
+        "192.0.2.7 - - [05/Jan/2026:01:00:01 +0100] \"GET http://www.example.com:8080/~a/b?q=1 "
+        "HTTP/1.1\" 200 10482 TCP_MISS:HIER_DIRECT\n");
+    assert_line_of(
+        &c, "combined", &r,
+        "192.0.2.7 - - [05/Jan/2026:01:00:01 +0100] \"GET http://www.example.com:8080/~a/b?q=1 "
+        "HTTP/1.1\" 200 10482 "
         "\"http://a.example/?x=1\" \"Mozilla/5.0 (X11; \\\"q\\\" ~\\\\)\" TCP_MISS:HIER_DIRECT\n");
-    assert_line_of(&c, "referrer", &r, "1767571201.007 192.0.2.7 http://a.example/?x=1 http://www.example.com:8080/~a/b?q=1\n");
+    assert_line_of(
+        &c, "referrer", &r,
+        "1767571201.007 192.0.2.7 http://a.example/?x=1 http://www.example.com:8080/~a/b?q=1\n");
     r.request_fields = NULL;
     assert_line_of(&c, "useragent", &r, "192.0.2.7 [05/Jan/2026:01:00:01 +0100] \"-\"\n");
 }
@@ -126,13 +156,19 @@ json_is_valid_whatever_was_sent(void **state)
 
     r.response_fields = NULL;
     request_lines[1].value = SPAN("a\x01\t\xe6\x9d\xb1\xff\"");
-    assert_line_of(&c, "json", &r,
-        "{\"@timestamp\":\"2026-01-05T00:00:01.007Z\",\"event.duration\":42999000,\"source.ip\":\"192.0.2.7\","
-        "\"source.port\":40123,\"url.full\":\"http://www.example.com:8080/~a/b?q=1\",\"http.request.method\":\"GET\","
-        "\"http.request.bytes\":310,\"http.request.referrer\":\"a\\u0001\\t\xe6\x9d\xb1\\ufffd\\\"\","
+    assert_line_of(
+        &c, "json", &r,
+        "{\"@timestamp\":\"2026-01-05T00:00:01.007Z\",\"event.duration\":42999000,\"source.ip\":"
+        "\"192.0.2.7\","
+        "\"source.port\":40123,\"url.full\":\"http://www.example.com:8080/~a/"
+        "b?q=1\",\"http.request.method\":\"GET\","
+        "\"http.request.bytes\":310,\"http.request.referrer\":"
+        "\"a\\u0001\\t\xe6\x9d\xb1\\ufffd\\\"\","
         "\"user_agent.original\":\"Mozilla/5.0 (X11; \\\"q\\\" ~\\\\)\",\"http.version\":\"1.1\","
-        "\"http.response.status_code\":200,\"http.response.bytes\":10482,\"http.response.body.bytes\":10000,"
-        "\"http.response.mime_type\":\"text/html\",\"server.ip\":\"2001:db8::80\",\"cuttle.result\":\"TCP_MISS\","
+        "\"http.response.status_code\":200,\"http.response.bytes\":10482,\"http.response.body."
+        "bytes\":10000,"
+        "\"http.response.mime_type\":\"text/"
+        "html\",\"server.ip\":\"2001:db8::80\",\"cuttle.result\":\"TCP_MISS\","
         "\"cuttle.hierarchy\":\"HIER_DIRECT\"}\n");
     request_lines[1].value = SPAN("http://a.example/?x=1");
 }
@@ -143,7 +179,8 @@ each_code_gives_its_value(void **state)
     struct log_record r = record();
 
     assert_line("%>a %>A %>p %<a %<A %<p %la %lp %>la %>lp", &r,
-                "192.0.2.7 192.0.2.7 40123 2001:db8::80 www.example.com 8080 192.0.2.1 3128 192.0.2.1 3128\n");
+                "192.0.2.7 192.0.2.7 40123 2001:db8::80 www.example.com 8080 192.0.2.1 3128 "
+                "192.0.2.1 3128\n");
     r.server = address("255.10.0.100", 1);
     assert_line("%<a", &r, "255.10.0.100\n");
     r.server = ADDR_NONE;
@@ -152,10 +189,13 @@ each_code_gives_its_value(void **state)
                 "1767571201 7 1767571200.965 42 - 40 05/Jan/2026:00:00:01 +0000\n");
     assert_line("%.6tu %.1tu %{%Y}tl %tl{%H}", &r, "7000 0 2026 01\n");
     assert_line("%rm %>rm %ru %>ru %rp %rv %rs %>rd %>rP", &r,
-                "GET GET http://www.example.com:8080/~a/b?q=1 http://www.example.com:8080/~a/b?q=1 /~a/b?q=1 1.1 http "
+                "GET GET http://www.example.com:8080/~a/b?q=1 http://www.example.com:8080/~a/b?q=1 "
+                "/~a/b?q=1 1.1 http "
                 "www.example.com 8080\n");
-    assert_line("%Hs %>Hs %<Hs %st %<st %>st %<sh %Ss %Sh %mt", &r, "200 200 200 10792 10482 310 482 TCP_MISS HIER_DIRECT text/html\n");
-    assert_line("%un %ul %ui %us %[un %ea %err_code %err_detail %sn %%", &r, "- - - - - - - - 77 %\n");
+    assert_line("%Hs %>Hs %<Hs %st %<st %>st %<sh %Ss %Sh %mt", &r,
+                "200 200 200 10792 10482 310 482 TCP_MISS HIER_DIRECT text/html\n");
+    assert_line("%un %ul %ui %us %[un %ea %err_code %err_detail %sn %%", &r,
+                "- - - - - - - - 77 %\n");
     r.error_page = "ERR_DNS_FAIL", r.error_detail = "no name", r.dns_us = 1999, r.server_status = 0;
     assert_line("%err_code/%err_detail %dt %03<Hs", &r, "ERR_DNS_FAIL/no%20name 1 -\n");
 }
@@ -190,11 +230,14 @@ encodings_keep_one_record_on_one_line(void **state)
 {
     struct log_record r = record();
 
-    assert_line("%{Referer}>h %{User-Agent}>h", &r, "http://a.example/?x=1 Mozilla/5.0%20(X11;%20%22q%22%20%7E%5C)\n");
+    assert_line("%{Referer}>h %{User-Agent}>h", &r,
+                "http://a.example/?x=1 Mozilla/5.0%20(X11;%20%22q%22%20%7E%5C)\n");
     assert_line("\"%{User-Agent}>h\" %\"{User-Agent}>h", &r,
                 "\"Mozilla/5.0 (X11; \\\"q\\\" ~\\\\)\" Mozilla/5.0 (X11; \\\"q\\\" ~\\\\)\n");
-    assert_line("[%{X-Two}>h] %#{X-Two}>h %'{X-Two}>h", &r, "[one, %5btwo%5d%25] one,%20%5Btwo%5D%25 one, [two]%\n");
-    assert_line("[%<h] %'<h", &r, "[Server: Tokyo %e6%9d%b1%ff\\r\\n] Server: Tokyo \xe6\x9d\xb1\xff\\r\\n\n");
+    assert_line("[%{X-Two}>h] %#{X-Two}>h %'{X-Two}>h", &r,
+                "[one, %5btwo%5d%25] one,%20%5Btwo%5D%25 one, [two]%\n");
+    assert_line("[%<h] %'<h", &r,
+                "[Server: Tokyo %e6%9d%b1%ff\\r\\n] Server: Tokyo \xe6\x9d\xb1\xff\\r\\n\n");
     assert_line("%{Server}<h %{Via}<h", &r, "Tokyo%20%E6%9D%B1%FF -\n");
     r.method = SPAN("G T\x7f\n");
     assert_line("%rm \"%rm\"", &r, "G%20T%7F%0A \"G T\\x7f\\n\"\n");
@@ -207,7 +250,8 @@ mime_headers_follow_a_builtin_format_when_asked(void **state)
     struct conf c = {.log_mime_hdrs = true};
 
     request_fields.n = 2;
-    assert_line_of(&c, "useragent", &r,
+    assert_line_of(
+        &c, "useragent", &r,
         "192.0.2.7 [05/Jan/2026:01:00:01 +0100] \"Mozilla/5.0 (X11; \\\"q\\\" ~\\\\)\" "
         "[User-Agent: Mozilla/5.0 (X11; \"q\" ~\\\\)\\r\\nReferer: http://a.example/?x=1\\r\\n] "
         "[Server: Tokyo %e6%9d%b1%ff\\r\\n]\n");
@@ -220,7 +264,8 @@ what_a_record_does_not_carry_is_a_dash(void **state)
     struct log_record r = record();
 
     log_show(LOG_ERROR);
-    assert_line("%<bs %6icap::tr %03icap::Hs %ssl::>sni %{x}note %>eui %{A:;b}>h.", &r, "- - - - - - -.\n");
+    assert_line("%<bs %6icap::tr %03icap::Hs %ssl::>sni %{x}note %>eui %{A:;b}>h.", &r,
+                "- - - - - - -.\n");
     log_show(LOG_NOTE);
 }
 

@@ -64,9 +64,26 @@ static void
 bad_syntax_and_unknown_units_are_ignored(void **state)
 {
     static const char *const wrong[] = {
-        "", "bytes", "bytes=", "bytes=,", "bytes=-", "bytes=a-b", "bytes=5-4", "bytes=1-2-3",
-        "bytes=--1", "bytes=1", "bytes=+1-2", "bytes=0x1-2", "bytes= 1 - 2", "bytes=0-1;2-3",
-        "bytes 0-1", "bytes=0-1,x", "seconds=0-1", "none", "bytes=0-1, 5-4", "bytes=-1x",
+        "",
+        "bytes",
+        "bytes=",
+        "bytes=,",
+        "bytes=-",
+        "bytes=a-b",
+        "bytes=5-4",
+        "bytes=1-2-3",
+        "bytes=--1",
+        "bytes=1",
+        "bytes=+1-2",
+        "bytes=0x1-2",
+        "bytes= 1 - 2",
+        "bytes=0-1;2-3",
+        "bytes 0-1",
+        "bytes=0-1,x",
+        "seconds=0-1",
+        "none",
+        "bytes=0-1, 5-4",
+        "bytes=-1x",
         " bytes=0-1",
     };
 
@@ -108,9 +125,22 @@ static void
 content_range_is_read_strictly(void **state)
 {
     static const char *const wrong[] = {
-        "", "bytes", "bytes 0-9", "bytes 0-9/", "bytes */100", "bytes 9-0/100", "bytes 0-100/100",
-        "bytes 0-9/x", "bytes=0-9/100", "bytes  0-9/100", "bytes 0-9/100 ", "bytes -9/100",
-        "bytes 0-/100", "items 0-9/100", "bytes 0-9/99999999999999999999", "bytes 0-9/100/100",
+        "",
+        "bytes",
+        "bytes 0-9",
+        "bytes 0-9/",
+        "bytes */100",
+        "bytes 9-0/100",
+        "bytes 0-100/100",
+        "bytes 0-9/x",
+        "bytes=0-9/100",
+        "bytes  0-9/100",
+        "bytes 0-9/100 ",
+        "bytes -9/100",
+        "bytes 0-/100",
+        "items 0-9/100",
+        "bytes 0-9/99999999999999999999",
+        "bytes 0-9/100/100",
     };
     struct byte_range r;
     uint64_t length;

@@ -35,7 +35,7 @@ the_first_line_that_matches_decides(void **state)
     assert_line(s, "http://h/a.jpg", 2);
     assert_line(s, "http://h/a.deb", 3);
     assert_line(s, "http://h/a.DEB", 4);
-    assert_line(s, "http://h/%2ejpg", 4);        /* escapes stay as they are */
+    assert_line(s, "http://h/%2ejpg", 4); /* escapes stay as they are */
     refresh_set_free(&s);
     assert_null(s);
 }
@@ -67,9 +67,10 @@ each_bad_pattern_is_told_with_its_line(void **state)
 
     assert_int_equal(refresh_set_new(&c, &errors, &s), 2);
     buf_add_char(&errors, '\0');
-    assert_string_equal(errors.at,
-        "t.conf:7: refresh_pattern: (a: not a regular expression: missing closing parenthesis (at 2)\n"
-        "t.conf:9: refresh_pattern: [b: not a regular expression: missing terminating ] for character class (at 2)\n");
+    assert_string_equal(errors.at, "t.conf:7: refresh_pattern: (a: not a regular expression: "
+                                   "missing closing parenthesis (at 2)\n"
+                                   "t.conf:9: refresh_pattern: [b: not a regular expression: "
+                                   "missing terminating ] for character class (at 2)\n");
     buf_free(&errors);
     refresh_set_free(&s);
 }

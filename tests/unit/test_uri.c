@@ -32,7 +32,7 @@ parse(const char *target, enum method m)
     return uri_parse_target(span_str(target), m, &arena, &uri, &why);
 }
 
-#define assert_span(is, want)                                                                    \
+#define assert_span(is, want)                                                                      \
     do {                                                                                           \
         struct span got_ = (is);                                                                   \
         if (!span_eq(got_, span_str(want)))                                                        \
@@ -60,9 +60,9 @@ an_absolute_url_has_all_its_parts(void **state)
 static void
 equal_urls_have_one_text(void **state)
 {
-    static const char *const same[] = {"http://example.org/", "HTTP://EXAMPLE.org",
+    static const char *const same[] = {"http://example.org/",    "HTTP://EXAMPLE.org",
                                        "http://example.org:80/", "http://example.org:0080/",
-                                       "http://example.org:", "http://u:p@Example.Org:/"};
+                                       "http://example.org:",    "http://u:p@Example.Org:/"};
 
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         assert_true(parse(same[i], METHOD_GET));
@@ -108,9 +108,21 @@ static void
 connect_wants_host_and_port(void **state)
 {
     static const char *const wrong[] = {
-        "example.org", "example.org:", "example.org:0", "example.org:65536", "example.org:443/",
-        "http://example.org:443", "u@example.org:443", ":443", "example.org:4 43", "[::1]",
-        "example.org:+443", "example.org:443:443", "/", "*", "::1:443",
+        "example.org",
+        "example.org:",
+        "example.org:0",
+        "example.org:65536",
+        "example.org:443/",
+        "http://example.org:443",
+        "u@example.org:443",
+        ":443",
+        "example.org:4 43",
+        "[::1]",
+        "example.org:+443",
+        "example.org:443:443",
+        "/",
+        "*",
+        "::1:443",
     };
 
     assert_true(parse("Example.org:443", METHOD_CONNECT));
@@ -164,14 +176,52 @@ static void
 what_is_no_url_is_refused(void **state)
 {
     static const char *const wrong[] = {
-        "", "http:", "http:/", "http://", "http:///x", "http://:80/", "http:O", "://O/", "x",
-        "urn:x:y", "file:///etc/hosts", "http//a/", "1http://a/", "http://a:b/", "http://a:0/",
-        "http://a:65536/", "http://a:-1/", "http://a:80:80/", "http://a b/", "http://a/ b",
-        "http://a/\x01", "http://a/\x7f", "http://a/\xe9", "http://a/x#f", "http://a\\b/",
-        "http://a/b\\c", "http://a%41/", "http://a,b/", "http://a;b/", "http://(a)/",
-        "http://a..b/", "http://.a/", "http://./", "http://../", "http://a.../", "http://[::1/",
-        "http://[]/", "http://[::1]x/", "http://[::1]:x/", "http://[127.0.0.1]/", "http://[::1%25lo]/",
-        "http://[v1.a]/", "http://::1/", "http://]/", "http://[/", "http://a]/",
+        "",
+        "http:",
+        "http:/",
+        "http://",
+        "http:///x",
+        "http://:80/",
+        "http:O",
+        "://O/",
+        "x",
+        "urn:x:y",
+        "file:///etc/hosts",
+        "http//a/",
+        "1http://a/",
+        "http://a:b/",
+        "http://a:0/",
+        "http://a:65536/",
+        "http://a:-1/",
+        "http://a:80:80/",
+        "http://a b/",
+        "http://a/ b",
+        "http://a/\x01",
+        "http://a/\x7f",
+        "http://a/\xe9",
+        "http://a/x#f",
+        "http://a\\b/",
+        "http://a/b\\c",
+        "http://a%41/",
+        "http://a,b/",
+        "http://a;b/",
+        "http://(a)/",
+        "http://a..b/",
+        "http://.a/",
+        "http://./",
+        "http://../",
+        "http://a.../",
+        "http://[::1/",
+        "http://[]/",
+        "http://[::1]x/",
+        "http://[::1]:x/",
+        "http://[127.0.0.1]/",
+        "http://[::1%25lo]/",
+        "http://[v1.a]/",
+        "http://::1/",
+        "http://]/",
+        "http://[/",
+        "http://a]/",
     };
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -208,9 +258,9 @@ names_have_their_limits(void **state)
 static void
 numbers_are_dotted_quads_or_refused(void **state)
 {
-    static const char *const wrong[] = {"0x7f.1", "2130706433", "127.1", "0177.0.0.1", "0",
-                                        "127.0.0.1.", "1.2.3.4.5", "256.0.0.1", "127.0.0.0x1",
-                                        "0x", "a.1", "0X7F000001", "1.2.3.08"};
+    static const char *const wrong[] = {
+        "0x7f.1",    "2130706433",  "127.1", "0177.0.0.1", "0",          "127.0.0.1.", "1.2.3.4.5",
+        "256.0.0.1", "127.0.0.0x1", "0x",    "a.1",        "0X7F000001", "1.2.3.08"};
 
     assert_true(parse("http://127.0.0.1:8000/", METHOD_GET));
     assert_int_equal(uri.literal.sa.sa_family, AF_INET);
@@ -245,7 +295,7 @@ ipv6_addresses_have_one_form(void **state)
 static void
 an_authority_has_no_userinfo_and_no_path(void **state)
 {
-    static const char *const wrong[] = {"",      "a b",  "x@a", "a,b", "a, b", "a/x", "a?x",
+    static const char *const wrong[] = {"",      "a b", "x@a", "a,b", "a, b", "a/x",    "a?x",
                                         "a:80a", "a:0", ":80", "a#",  "[::1", "a:99999"};
 
     assert_true(uri_parse_authority(SPAN("A.example"), 80, &arena, &uri, &why));

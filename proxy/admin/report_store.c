@@ -1,0 +1,92 @@
+/* proxy/admin/report_store.c - `store`, `mem`, `ipcache`: what is kept in memory, and what it costs. */
+#include "proxy/admin/report.h"
+
+#define NAME_COLUMNS 56                      /* before the addresses */
+#define NAMES_MAX 10000                      /* a page is made in memory: an ipcache_size of a million is not listed whole */
+
+static void
+add_count(struct buf *out, const char *name, uint64_t n)
+{
+    buf_addf(out, "%-34s: %llu\n", name, (unsigned long long)n);
+}
+
+void
+report_store(struct manager *m, const struct view *v, struct buf *out)
+{
+    const struct store_stats *s = &v->store;
+
+    BUF_ADD(out, "Store in memory (heads, bodies and overhead all count):\n");
+    add_count(out, "Store Entries", s->entries);
+    add_count(out, "Keys", s->nodes);
+    add_count(out, "Maximum Size, bytes", s->limit);
+    add_count(out, "Current Size, bytes", s->bytes);
+    buf_addf(out, "%-34s: %.2f%%\n", "Percent used", 100 * ratio((double)s->bytes, (double)s->limit));
+    buf_addf(out, "%-34s: %.0f\n", "Mean entry, bytes", ratio((double)s->bytes, (double)s->entries));
+    add_count(out, "Responses stored", v->now.t.counters[COUNTER_STORED]);
+    add_count(out, "Responses evicted", s->evicted);
+    add_count(out, "Requests sent to validate", v->now.t.counters[COUNTER_VALIDATIONS]);
+    add_count(out, "Answered not modified", v->now.t.counters[COUNTER_NOT_MODIFIED]);
+    add_count(out, "Requests joined to another's fill", v->now.t.counters[COUNTER_COLLAPSED]);
+}
+
+void
+report_mem(struct manager *m, const struct view *v, struct buf *out)
+{
+    uint64_t clients = v->census[FD_CLIENT_ACTIVE].now + v->census[FD_CLIENT_IDLE].now;
+    uint64_t rest = v->resident_bytes > v->store.bytes ? v->resident_bytes - v->store.bytes : 0;
+
+    BUF_ADD(out, "Memory of the process:\n");
+    add_count(out, "Resident, bytes", v->resident_bytes);
+    add_count(out, "Resident at most, bytes", v->resident_peak_bytes);
+    add_count(out, "Store, bytes", v->store.bytes);
+    add_count(out, "Everything else, bytes", rest);
+    buf_addf(out, "%-34s: %.2f\n", "Resident / cache_mem in use", ratio((double)v->resident_bytes, (double)v->store.bytes));
+    add_count(out, "Client connections", clients);
+}
+
+/* ---- ipcache ---- */
+
+struct names {
+    struct buf *out;
+    uint64_t lines;
+};
+
+static void
+add_name(void *arg, struct span name, const struct dns_answer *a, int64_t left_s)
+{
+    struct names *t = arg;
+    char text[ADDR_TEXT_MAX];
+
+    if (++t->lines > NAMES_MAX)
+        return;
+    buf_addf(t->out, " %-32.*s %3s %6s %6lld %4u", SPAN_ARG(name), a->status == DNS_OK ? "" : "N", "-", (long long)left_s, a->n);
+    if (a->status != DNS_OK)
+        buf_addf(t->out, " %s", resolver_status_text(a->status));
+    for (unsigned i = 0; i < a->n && i < DNS_ADDRESSES; i++) {
+        addr_format(&a->at[i], text);
+        buf_addf(t->out, "%*s%s\n", i ? NAME_COLUMNS + 1 : 1, "", text);
+    }
+    if (a->n == 0)
+        buf_add_char(t->out, '\n');
+}
+
+void
+report_ipcache(struct manager *m, const struct view *v, struct buf *out)
+{
+    const struct answer_cache_stats *s = &v->answers;
+    struct names t = {.out = out};
+
+    BUF_ADD(out, "IP Cache Statistics:\n");
+    buf_addf(out, "IPcache Entries Cached:  %llu\n", (unsigned long long)s->entries);
+    buf_addf(out, "IPcache Requests: %llu\n", (unsigned long long)(s->hits + s->misses));
+    buf_addf(out, "IPcache Hits:            %llu\n", (unsigned long long)(s->hits - s->negative_hits));
+    buf_addf(out, "IPcache Negative Hits:       %llu\n", (unsigned long long)s->negative_hits);
+    buf_addf(out, "IPcache Misses:          %llu\n", (unsigned long long)s->misses);
+    buf_addf(out, "Names in the hosts file: %llu\n", (unsigned long long)s->hosts_entries);
+    BUF_ADD(out, "\n\nIP Cache Contents:\n\n");
+    buf_addf(out, " %-32s %3s %6s %6s %4s\n", "Hostname", "Flg", "lstref", "TTL", "N");
+    if (manager_answers(m))
+        answer_cache_each(manager_answers(m), add_name, &t);
+    if (t.lines > NAMES_MAX)
+        buf_addf(out, "... and %llu more\n", (unsigned long long)(t.lines - NAMES_MAX));
+}
