@@ -1,52 +1,56 @@
-/* proxy/admin/figures.c - the arithmetic that several reports share. Pure. Every division is guarded: a proxy that has done nothing yet has reports too. */
+/* proxy/admin/figures.c - the arithmetic that several reports share. Pure. Every division is
+ * guarded: a proxy that has done nothing yet has reports too. */
 #include "base/check.h"
 #include "proxy/admin/report.h"
 
 double
-ratio(double part, double whole)
+figure_ratio(double part, double whole)
 {
     return whole > 0 ? part / whole : 0;
 }
 
 double
-seconds(const struct totals *t)
+figure_seconds(const struct totals *t)
 {
     return (double)t->t.at_ns / 1e9;
 }
 
 double
-per_second(const struct totals *t, double n)
+figure_per_second(const struct totals *t, double n)
 {
-    return ratio(n, seconds(t));
+    return figure_ratio(n, figure_seconds(t));
 }
 
 double
-hit_share(const struct totals *t)
+figure_hit_share(const struct totals *t)
 {
-    return ratio((double)t->t.counters[COUNTER_CLIENT_HITS], (double)t->t.counters[COUNTER_CLIENT_REQUESTS]);
+    return figure_ratio((double)t->t.counters[COUNTER_CLIENT_HITS],
+                        (double)t->t.counters[COUNTER_CLIENT_REQUESTS]);
 }
 
 double
-hit_byte_share(const struct totals *t)
+figure_hit_byte_share(const struct totals *t)
 {
-    return ratio((double)t->t.counters[COUNTER_CLIENT_HIT_BYTES_OUT], (double)t->t.counters[COUNTER_CLIENT_KBYTES_OUT]);
+    return figure_ratio((double)t->t.counters[COUNTER_CLIENT_HIT_BYTES_OUT],
+                        (double)t->t.counters[COUNTER_CLIENT_KBYTES_OUT]);
 }
 
 double
-cpu_share(const struct totals *t)
+figure_cpu_share(const struct totals *t)
 {
-    return ratio((double)t->t.cpu_us / 1e6, seconds(t));
+    return figure_ratio((double)t->t.cpu_us / 1e6, figure_seconds(t));
 }
 
 double
-median_s(const struct totals *t, enum histogram h)
+figure_median_s(const struct totals *t, enum histogram h)
 {
     return (double)histogram_quantile(t->histogram[h], 0.5) / 1e6;
 }
 
-/* The readings of the two clocks are not taken at one instant: a call that did not block may come out below 0. */
+/* The readings of the two clocks are not taken at one instant: a call that did not block may come
+ * out below 0. */
 double
-blocked_s(const struct readiness_sum *r)
+figure_blocked_s(const struct readiness_sum *r)
 {
     return r->wall_ns > r->cpu_ns ? (double)(r->wall_ns - r->cpu_ns) / 1e9 : 0;
 }
@@ -68,7 +72,7 @@ events_bucket_high(unsigned bucket)
 
 /* Spread evenly over a bucket; the last one, which has no end, counts as its beginning. */
 double
-events_median(const struct readiness_sum *r)
+figure_events_median(const struct readiness_sum *r)
 {
     double total = 0, below = 0, half;
 
@@ -79,7 +83,9 @@ events_median(const struct readiness_sum *r)
         double n = (double)r->events_histogram[i], low = (double)events_bucket_low(i);
 
         if (n > 0 && below + n >= half)
-            return i == READINESS_BUCKETS - 1 ? low : low + ((double)events_bucket_high(i) - low) * (half - below) / n;
+            return i == READINESS_BUCKETS - 1
+                       ? low
+                       : low + ((double)events_bucket_high(i) - low) * (half - below) / n;
         below += n;
     }
     return 0;
@@ -89,8 +95,9 @@ const char *
 loop_kind_name(enum loop_kind k)
 {
     static const char *const names[LOOP_KINDS] = {
-        [LOOP_LISTEN] = "listen", [LOOP_CLIENT] = "client", [LOOP_SERVER] = "server", [LOOP_TUNNEL] = "tunnel",
-        [LOOP_DNS] = "dns",       [LOOP_DISK] = "disk",     [LOOP_TIMER] = "timer",   [LOOP_TASK] = "task",
+        [LOOP_LISTEN] = "listen", [LOOP_CLIENT] = "client", [LOOP_SERVER] = "server",
+        [LOOP_TUNNEL] = "tunnel", [LOOP_DNS] = "dns",       [LOOP_DISK] = "disk",
+        [LOOP_TIMER] = "timer",   [LOOP_TASK] = "task",
     };
 
     CHECK((unsigned)k < LOOP_KINDS && names[k]);

@@ -1,7 +1,8 @@
 /* proxy/admin/manager.c - finds the page, takes the view it is made from.
  *
- * One lock around the rings, the workers and the texts that a reload changes. It is held while numbers are copied, never while a page is made, so a
- * slow report delays no other. The store and the answer cache have their own locks and are asked outside of ours. */
+ * One lock around the rings, the workers and the texts that a reload changes. It is held while
+ * numbers are copied, never while a page is made, so a slow report delays no other. The store and
+ * the answer cache have their own locks and are asked outside of ours. */
 #include "proxy/admin/report.h"
 
 #include <fcntl.h>
@@ -15,13 +16,14 @@
 #include "base/clock.h"
 
 #define MANAGER_MAGIC 0x3a9a6e20u
-#define RECENT_S 10                          /* what "now" means for a rate */
+#define RECENT_S 10 /* what "now" means for a rate */
 
 struct manager {
     uint32_t magic;
     struct manager_options o;
     int64_t started_ns;
-    pthread_mutex_t lock;                    /* all below */
+    int statm;            /* kept open: a page must not stir the census that it shows */
+    pthread_mutex_t lock; /* all below */
     char *name;
     struct buf config;
     const struct readiness *workers[MANAGER_WORKERS];
@@ -57,7 +59,8 @@ static const struct {
     {"/squid-internal-mgr", {.add = report_page, .content_type = HTML}},
     {REPORT_ROOT, {.add = report_page, .content_type = HTML}},
     {REPORT_ROOT "live.json", {.add = report_live, .content_type = "application/json"}},
-    {"/metrics", {.add = report_metrics, .content_type = "text/plain; version=0.0.4; charset=utf-8"}},
+    {"/metrics",
+     {.add = report_metrics, .content_type = "text/plain; version=0.0.4; charset=utf-8"}},
 };
 
 #define COUNT_OF(table) (sizeof(table) / sizeof *(table))
@@ -74,6 +77,18 @@ sample_now(struct manager *m, int64_t now_ns)
     mem_free(now);
 }
 
+static int
+statm_open(void)
+{
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return -1;
+    fds_adopt(fd, FD_OTHER);
+    fds_note(fd, SPAN("statm"));
+    return fd;
+}
+
 struct manager *
 manager_new(const struct manager_options *o)
 {
@@ -81,9 +96,10 @@ manager_new(const struct manager_options *o)
 
     m->magic = MANAGER_MAGIC;
     m->o = *o;
-    m->o.name = NULL;                        /* ours is the copy */
+    m->o.name = NULL; /* ours is the copy */
     m->name = mem_strdup(o->name ? o->name : "cuttle");
     m->started_ns = clock_exact_mono_ns();
+    m->statm = statm_open();
     pthread_mutex_init(&m->lock, NULL);
     sampler_init(&m->sampler);
     sample_now(m, m->started_ns);
@@ -97,6 +113,7 @@ manager_free(struct manager **held)
 
     CHECK_OBJ(m, MANAGER_MAGIC);
     *held = NULL;
+    fds_close(m->statm);
     sampler_free(&m->sampler);
     pthread_mutex_destroy(&m->lock);
     buf_free(&m->config);
@@ -157,18 +174,12 @@ manager_tick(struct manager *m)
 
 /* Pages of memory from /proc; 0 where that is not to be had. */
 static uint64_t
-resident_bytes(void)
+resident_bytes(int statm)
 {
     char text[128];
-    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     unsigned long long pages = 0;
-    ssize_t n;
+    ssize_t n = statm < 0 ? 0 : pread(statm, text, sizeof text - 1, 0);
 
-    if (fd < 0)
-        return 0;
-    fds_adopt(fd, FD_OTHER);
-    n = read(fd, text, sizeof text - 1);
-    fds_close(fd);
     text[n > 0 ? n : 0] = '\0';
     if (sscanf(text, "%*u %llu", &pages) != 1)
         return 0;
@@ -176,15 +187,15 @@ resident_bytes(void)
 }
 
 static void
-view_process(struct view *v)
+view_process(const struct manager *m, struct view *v)
 {
     struct rusage used = {0};
 
-    v->resident_bytes = resident_bytes();
+    v->resident_bytes = resident_bytes(m->statm);
     getrusage(RUSAGE_SELF, &used);
     v->resident_peak_bytes = (uint64_t)used.ru_maxrss * 1024;
     if (v->resident_peak_bytes < v->resident_bytes)
-        v->resident_peak_bytes = v->resident_bytes;      /* the kernel brings it up to date lazily */
+        v->resident_peak_bytes = v->resident_bytes; /* the kernel brings it up to date lazily */
     fds_census(v->census);
     v->fds_in_use = fds_in_use();
     v->fds_peak = fds_peak();
@@ -205,7 +216,7 @@ view_counted(struct manager *m, struct view *v)
     sampler_since(&m->sampler, RING_60MIN, 3600, &v->now, &v->min60);
     v->n_rates = sampler_rates(&m->sampler, COUNTER_CLIENT_REQUESTS, v->rates, VIEW_RATES);
     pthread_mutex_unlock(&m->lock);
-    v->now.t.at_ns -= m->started_ns;         /* from here on: since start, as in the others */
+    v->now.t.at_ns -= m->started_ns; /* from here on: since start, as in the others */
 }
 
 static struct view *
@@ -216,7 +227,7 @@ view_new(struct manager *m)
     v->version = m->o.version ? m->o.version : "";
     v->started_wall_s = m->o.started_wall_s;
     v->now_wall_ms = clock_wall_ms();
-    view_process(v);
+    view_process(m, v);
     view_counted(m, v);
     if (m->o.store)
         store_stats(m->o.store, &v->store);

@@ -1,7 +1,9 @@
 /* proxy/admin/page.c - the live page and the small JSON it lives on.
  *
- * The page is whole without a script: the figures are in it when it is sent, and a browser without scripts reloads it. The script fetches live.json and puts
- * each of its numbers where an element has its name, so a figure is one row of the table below and no more. Nothing comes from elsewhere. */
+ * The page is whole without a script: the figures are in it when it is sent, and a browser without
+ * scripts reloads it. The script fetches live.json and puts each of its numbers where an element
+ * has its name, so a figure is one row of the table below and no more. Nothing comes from
+ * elsewhere. */
 #include "proxy/admin/page_parts.h"
 
 #include <stdio.h>
@@ -10,10 +12,34 @@
 #include "proxy/admin/report.h"
 
 enum figure {
-    REQUESTS_PER_S, HIT_PERCENT, DESCRIPTORS, READINESS_PERCENT,
-    READINESS_5MIN_PERCENT, READINESS_ALL_PERCENT, CALLS_PER_S, EVENTS_PER_CALL, CPU_PER_CALL_US, BLOCKED_PERCENT, CPU_PERCENT, WATCHED,
-    REQUESTS, HIT_5MIN_PERCENT, ERRORS, COLLAPSED, TUNNELS, IN_MB_PER_S, OUT_MB_PER_S, HIT_MS, MISS_MS,
-    STORE_ENTRIES, STORE_MB, STORE_LIMIT_MB, RESIDENT_MB, DNS_NAMES, UPTIME_S, FIGURES
+    REQUESTS_PER_S,
+    HIT_PERCENT,
+    DESCRIPTORS,
+    READINESS_PERCENT,
+    READINESS_5MIN_PERCENT,
+    READINESS_ALL_PERCENT,
+    CALLS_PER_S,
+    EVENTS_PER_CALL,
+    CPU_PER_CALL_US,
+    BLOCKED_PERCENT,
+    CPU_PERCENT,
+    WATCHED,
+    REQUESTS,
+    HIT_5MIN_PERCENT,
+    ERRORS,
+    COLLAPSED,
+    TUNNELS,
+    IN_MB_PER_S,
+    OUT_MB_PER_S,
+    HIT_MS,
+    MISS_MS,
+    STORE_ENTRIES,
+    STORE_MB,
+    STORE_LIMIT_MB,
+    RESIDENT_MB,
+    DNS_NAMES,
+    UPTIME_S,
+    FIGURES
 };
 
 enum place { CARD, READINESS, TRAFFIC, MEMORY, NOWHERE };
@@ -24,11 +50,13 @@ static const struct {
     enum place place;
 } figures[FIGURES] = {
     [REQUESTS_PER_S] = {"requests_per_s", "requests a second", "", 1, CARD},
-    [HIT_PERCENT] = {"hit_percent", "hits, last seconds", "%", 1, CARD},
+    [HIT_PERCENT] = {"hit_percent", "of requests were hits", "%", 1, CARD},
     [DESCRIPTORS] = {"descriptors", "descriptors in use", "", 0, CARD},
     [READINESS_PERCENT] = {"readiness_percent", "of CPU in the readiness call", "%", 1, CARD},
-    [READINESS_5MIN_PERCENT] = {"readiness_5min_percent", "Share of CPU, 5 minutes", "%", 2, READINESS},
-    [READINESS_ALL_PERCENT] = {"readiness_all_percent", "Share of CPU, since start", "%", 2, READINESS},
+    [READINESS_5MIN_PERCENT] = {"readiness_5min_percent", "Share of CPU, 5 minutes", "%", 2,
+                                READINESS},
+    [READINESS_ALL_PERCENT] = {"readiness_all_percent", "Share of CPU, since start", "%", 2,
+                               READINESS},
     [CALLS_PER_S] = {"calls_per_s", "Calls a second", "", 1, READINESS},
     [EVENTS_PER_CALL] = {"events_per_call", "Events a call", "", 2, READINESS},
     [CPU_PER_CALL_US] = {"cpu_per_call_us", "CPU a call", "\302\265s", 2, READINESS},
@@ -58,15 +86,17 @@ static void
 take_readiness(const struct view *v, double at[FIGURES])
 {
     const struct readiness_sum *r = &v->recent.t.readiness;
+    double blocked; /* a wait is counted when it ends: it may have begun before this window */
 
     at[READINESS_PERCENT] = 100 * readiness_share(r);
     at[READINESS_5MIN_PERCENT] = 100 * readiness_share(&v->min5.t.readiness);
     at[READINESS_ALL_PERCENT] = 100 * readiness_share(&v->now.t.readiness);
-    at[CALLS_PER_S] = per_second(&v->recent, (double)r->calls);
-    at[EVENTS_PER_CALL] = ratio((double)r->events, (double)r->calls);
-    at[CPU_PER_CALL_US] = ratio((double)r->cpu_ns / 1e3, (double)r->calls);
-    at[BLOCKED_PERCENT] = 100 * ratio(blocked_s(r), (double)r->elapsed_ns / 1e9);
-    at[CPU_PERCENT] = 100 * cpu_share(&v->recent);
+    at[CALLS_PER_S] = figure_per_second(&v->recent, (double)r->calls);
+    at[EVENTS_PER_CALL] = figure_ratio((double)r->events, (double)r->calls);
+    at[CPU_PER_CALL_US] = figure_ratio((double)r->cpu_ns / 1e3, (double)r->calls);
+    blocked = figure_ratio(figure_blocked_s(r), (double)r->elapsed_ns / 1e9);
+    at[BLOCKED_PERCENT] = 100 * (blocked < 1 ? blocked : 1);
+    at[CPU_PERCENT] = 100 * figure_cpu_share(&v->recent);
     at[WATCHED] = (double)v->now.t.readiness.watched;
 }
 
@@ -75,17 +105,18 @@ take_traffic(const struct view *v, double at[FIGURES])
 {
     const uint64_t *all = v->now.t.counters, *recent = v->recent.t.counters;
 
-    at[REQUESTS_PER_S] = per_second(&v->recent, (double)recent[COUNTER_CLIENT_REQUESTS]);
-    at[HIT_PERCENT] = 100 * hit_share(&v->recent);
-    at[HIT_5MIN_PERCENT] = 100 * hit_share(&v->min5);
+    at[REQUESTS_PER_S] = figure_per_second(&v->recent, (double)recent[COUNTER_CLIENT_REQUESTS]);
+    at[HIT_PERCENT] = 100 * figure_hit_share(&v->recent);
+    at[HIT_5MIN_PERCENT] = 100 * figure_hit_share(&v->min5);
     at[REQUESTS] = (double)all[COUNTER_CLIENT_REQUESTS];
     at[ERRORS] = (double)all[COUNTER_CLIENT_ERRORS];
     at[COLLAPSED] = (double)all[COUNTER_COLLAPSED];
     at[TUNNELS] = (double)all[COUNTER_TUNNELS];
-    at[IN_MB_PER_S] = per_second(&v->recent, (double)recent[COUNTER_SERVER_BYTES_IN] / 1e6);
-    at[OUT_MB_PER_S] = per_second(&v->recent, (double)recent[COUNTER_CLIENT_KBYTES_OUT] / 1e6);
-    at[HIT_MS] = 1000 * median_s(&v->min5, HISTOGRAM_HIT_US);
-    at[MISS_MS] = 1000 * median_s(&v->min5, HISTOGRAM_MISS_US);
+    at[IN_MB_PER_S] = figure_per_second(&v->recent, (double)recent[COUNTER_SERVER_BYTES_IN] / 1e6);
+    at[OUT_MB_PER_S] =
+        figure_per_second(&v->recent, (double)recent[COUNTER_CLIENT_KBYTES_OUT] / 1e6);
+    at[HIT_MS] = 1000 * figure_median_s(&v->min5, HISTOGRAM_HIT_US);
+    at[MISS_MS] = 1000 * figure_median_s(&v->min5, HISTOGRAM_MISS_US);
 }
 
 static void
@@ -99,7 +130,7 @@ take_figures(const struct view *v, double at[FIGURES])
     at[STORE_LIMIT_MB] = (double)v->store.limit / 1e6;
     at[RESIDENT_MB] = (double)v->resident_bytes / 1e6;
     at[DNS_NAMES] = (double)v->answers.entries;
-    at[UPTIME_S] = seconds(&v->now);
+    at[UPTIME_S] = figure_seconds(&v->now);
 }
 
 /* "client active" -> "client_active": the names in the JSON and of the elements. */
@@ -129,8 +160,8 @@ report_live(struct manager *m, const struct view *v, struct buf *out)
         char id[32];
 
         purpose_id(p, id);
-        buf_addf(out, ",\"%s\":%llu,\"%s_mean\":%.1f,\"%s_peak\":%llu", id, (unsigned long long)row->now, id, row->mean, id,
-                 (unsigned long long)row->peak);
+        buf_addf(out, ",\"%s\":%llu,\"%s_mean\":%.1f,\"%s_peak\":%llu", id,
+                 (unsigned long long)row->now, id, row->mean, id, (unsigned long long)row->peak);
     }
     BUF_ADD(out, "},\"rates\":[");
     for (unsigned i = 0; i < v->n_rates; i++)
@@ -145,11 +176,20 @@ add_escaped(struct buf *out, const char *text)
 {
     for (; *text; text++) {
         switch (*text) {
-        case '&': BUF_ADD(out, "&amp;"); break;
-        case '<': BUF_ADD(out, "&lt;"); break;
-        case '>': BUF_ADD(out, "&gt;"); break;
-        case '"': BUF_ADD(out, "&quot;"); break;
-        default: buf_add_char(out, *text);
+        case '&':
+            BUF_ADD(out, "&amp;");
+            break;
+        case '<':
+            BUF_ADD(out, "&lt;");
+            break;
+        case '>':
+            BUF_ADD(out, "&gt;");
+            break;
+        case '"':
+            BUF_ADD(out, "&quot;");
+            break;
+        default:
+            buf_add_char(out, *text);
         }
     }
 }
@@ -157,7 +197,8 @@ add_escaped(struct buf *out, const char *text)
 static void
 add_figure(struct buf *out, enum figure f, const double at[FIGURES])
 {
-    buf_addf(out, "<span id=\"%s\" data-d=\"%u\">%.*f</span>", figures[f].id, figures[f].digits, (int)figures[f].digits, at[f]);
+    buf_addf(out, "<span id=\"%s\" data-d=\"%u\">%.*f</span>", figures[f].id, figures[f].digits,
+             (int)figures[f].digits, at[f]);
     if (figures[f].unit[0])
         buf_addf(out, "<small> %s</small>", figures[f].unit);
 }
@@ -209,21 +250,27 @@ add_purpose(struct buf *out, const struct view *v, enum fd_purpose p)
     purpose_id(p, id);
     if (row->peak_at_wall_s)
         date_format(row->peak_at_wall_s, date);
-    buf_addf(out, "<tr><th scope=\"row\">%s</th><td id=\"%s\">%llu</td><td class=\"bar\"><i data-bar=\"%s\" style=\"width:%.1f%%\"></i></td>",
-             fd_purpose_name(p), id, (unsigned long long)row->now, id, 100 * ratio((double)row->now, (double)census_most(v)));
-    buf_addf(out, "<td id=\"%s_mean\" data-d=\"1\">%.1f</td><td id=\"%s_peak\" title=\"%s\">%llu</td></tr>\n", id, row->mean, id, date,
-             (unsigned long long)row->peak);
+    buf_addf(out,
+             "<tr><th scope=\"row\">%s</th><td id=\"%s\">%llu</td><td class=\"bar\"><i "
+             "data-bar=\"%s\" style=\"width:%.1f%%\"></i></td>",
+             fd_purpose_name(p), id, (unsigned long long)row->now, id,
+             100 * figure_ratio((double)row->now, (double)census_most(v)));
+    buf_addf(
+        out,
+        "<td id=\"%s_mean\" data-d=\"1\">%.1f</td><td id=\"%s_peak\" title=\"%s\">%llu</td></tr>\n",
+        id, row->mean, id, date, (unsigned long long)row->peak);
 }
 
 static void
 add_descriptors(struct buf *out, const struct view *v)
 {
-    BUF_ADD(out, "<section class=\"wide\"><h2>Descriptors by purpose</h2><table>\n<tr><td></td><th scope=\"col\">now</th><td class=\"bar\"></td>"
+    BUF_ADD(out, "<section class=\"wide\"><h2>Descriptors by purpose</h2><table>\n<tr><td></td><th "
+                 "scope=\"col\">now</th><td class=\"bar\"></td>"
                  "<th scope=\"col\">mean</th><th scope=\"col\">peak</th></tr>\n");
     for (unsigned p = 0; p < FD_PURPOSES; p++)
         add_purpose(out, v, p);
-    buf_addf(out, "</table><p>Limit %llu, most in use at once %llu.</p></section>\n", (unsigned long long)v->fds_limit,
-             (unsigned long long)v->fds_peak);
+    buf_addf(out, "</table><p>Limit %llu, most in use at once %llu.</p></section>\n",
+             (unsigned long long)v->fds_limit, (unsigned long long)v->fds_peak);
 }
 
 /* 60 seconds on 240 x 40; the script draws the same. */
@@ -234,11 +281,15 @@ add_rates(struct buf *out, const struct view *v)
 
     for (unsigned i = 0; i < v->n_rates; i++)
         most = v->rates[i] > most ? v->rates[i] : most;
-    BUF_ADD(out, "<section class=\"wide\"><h2>Requests a second, last minute</h2><svg viewBox=\"0 0 240 42\" preserveAspectRatio=\"none\" "
-                 "role=\"img\" aria-label=\"requests a second over the last minute\"><polyline id=\"line\" points=\"");
+    BUF_ADD(out, "<section class=\"all\"><h2>Requests a second, last minute</h2><svg viewBox=\"0 "
+                 "0 240 42\" preserveAspectRatio=\"none\" "
+                 "role=\"img\" aria-label=\"requests a second over the last minute\"><polyline "
+                 "id=\"line\" points=\"");
     for (unsigned i = 0; i < v->n_rates; i++)
         buf_addf(out, "%.1f,%.1f ", 240 - 4.0 * (v->n_rates - 1 - i), 41 - 40 * v->rates[i] / most);
-    buf_addf(out, "\"/></svg><p>Highest: <span id=\"most\" data-d=\"1\">%.1f</span></p></section>\n", v->n_rates ? most : 0.0);
+    buf_addf(out,
+             "\"/></svg><p>Highest: <span id=\"most\" data-d=\"1\">%.1f</span></p></section>\n",
+             v->n_rates ? most : 0.0);
 }
 
 static void
@@ -248,9 +299,12 @@ add_links(struct buf *out)
 
     BUF_ADD(out, "<nav><h2>Reports</h2><ul>\n");
     for (unsigned i = 0; (r = report_at(i)) != NULL; i++)
-        buf_addf(out, "<li><a href=\"" REPORT_ROOT "%s\">%s</a> %s</li>\n", r->name, r->name, r->text);
-    BUF_ADD(out, "<li><a href=\"/metrics\">/metrics</a> for Prometheus</li>\n<li><a href=\"" REPORT_ROOT "live.json\">live.json</a> this "
-                 "page's figures</li>\n</ul></nav>\n");
+        buf_addf(out, "<li><a href=\"" REPORT_ROOT "%s\">%s</a> %s</li>\n", r->name, r->name,
+                 r->text);
+    BUF_ADD(out,
+            "<li><a href=\"/metrics\">/metrics</a> for Prometheus</li>\n<li><a href=\"" REPORT_ROOT
+            "live.json\">live.json</a> this "
+            "page's figures</li>\n</ul></nav>\n");
 }
 
 void
@@ -265,8 +319,11 @@ report_page(struct manager *m, const struct view *v, struct buf *out)
     add_escaped(out, v->name);
     BUF_ADD(out, " - cuttle</title>\n" PAGE_STYLE "</head><body>\n<header><h1>cuttle <small>");
     add_escaped(out, v->name);
-    buf_addf(out, "</small></h1>\n<p>Version %s, %s, %u worker%s, up <span id=\"uptime_s\">%.0f</span> s. <span id=\"state\">As of %s.</span></p></header>\n<main>\n",
-             v->version, manager_backend(m), v->n_workers, v->n_workers == 1 ? "" : "s", at[UPTIME_S], date);
+    buf_addf(out,
+             "</small></h1>\n<p>Version %s, %s, %u worker%s, up <span id=\"uptime_s\">%.0f</span> "
+             "s. <span id=\"state\">As of %s.</span></p></header>\n<main>\n",
+             v->version, manager_backend(m), v->n_workers, v->n_workers == 1 ? "" : "s",
+             at[UPTIME_S], date);
     add_cards(out, at);
     add_rates(out, v);
     add_descriptors(out, v);

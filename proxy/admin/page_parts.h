@@ -24,7 +24,7 @@
     "border-radius:6px;padding:.9em 1.1em}\n"                                                      \
     ".cards{grid-column:1/-1;display:flex;flex-wrap:wrap;gap:1em 3em;color:var(--soft)}"           \
     ".cards b{display:block;font-size:1.9em;line-height:1.2;color:var(--ink)}\n"                   \
-    "@media(min-width:44em){.wide{grid-column:span 2}}\n"                                          \
+    "@media(min-width:44em){.wide{grid-column:span 2}}.all,nav{grid-column:1/-1}\n"                \
     "table{border-collapse:collapse;width:100%}th{text-align:left;font-weight:400;"                \
     "color:var(--soft)}td{text-align:right;font-variant-numeric:tabular-nums}"                     \
     "th,td{padding:.12em .3em}th[scope=col]{text-align:right}\n"                                   \
@@ -32,8 +32,8 @@
     "border-radius:2px;min-width:0}\n"                                                             \
     "svg{width:100%;height:5em}polyline{fill:none;stroke:var(--mark);stroke-width:1.5;"            \
     "vector-effect:non-scaling-stroke}\n"                                                          \
-    "ul{list-style:none;margin:0;padding:0}a{color:var(--mark);display:inline-block;"              \
-    "min-width:8em}\n</style>\n"
+    "ul{list-style:none;margin:0;padding:0;columns:22em}li{display:flex}"                          \
+    "a{color:var(--mark);flex:0 0 8em}\n</style>\n"
 
 /* A page in the background asks rarely: looking must cost the proxy next to nothing. */
 #define PAGE_SCRIPT                                                                                \

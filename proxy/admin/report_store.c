@@ -1,8 +1,10 @@
-/* proxy/admin/report_store.c - `store`, `mem`, `ipcache`: what is kept in memory, and what it costs. */
+/* proxy/admin/report_store.c - `store`, `mem`, `ipcache`: what is kept in memory, and what it
+ * costs. */
 #include "proxy/admin/report.h"
 
-#define NAME_COLUMNS 56                      /* before the addresses */
-#define NAMES_MAX 10000                      /* a page is made in memory: an ipcache_size of a million is not listed whole */
+#define NAME_COLUMNS 56 /* before the addresses */
+#define NAMES_MAX                                                                                  \
+    10000 /* a page is made in memory: an ipcache_size of a million is not listed whole */
 
 static void
 add_count(struct buf *out, const char *name, uint64_t n)
@@ -20,8 +22,10 @@ report_store(struct manager *m, const struct view *v, struct buf *out)
     add_count(out, "Keys", s->nodes);
     add_count(out, "Maximum Size, bytes", s->limit);
     add_count(out, "Current Size, bytes", s->bytes);
-    buf_addf(out, "%-34s: %.2f%%\n", "Percent used", 100 * ratio((double)s->bytes, (double)s->limit));
-    buf_addf(out, "%-34s: %.0f\n", "Mean entry, bytes", ratio((double)s->bytes, (double)s->entries));
+    buf_addf(out, "%-34s: %.2f%%\n", "Percent used",
+             100 * figure_ratio((double)s->bytes, (double)s->limit));
+    buf_addf(out, "%-34s: %.0f\n", "Mean entry, bytes",
+             figure_ratio((double)s->bytes, (double)s->entries));
     add_count(out, "Responses stored", v->now.t.counters[COUNTER_STORED]);
     add_count(out, "Responses evicted", s->evicted);
     add_count(out, "Requests sent to validate", v->now.t.counters[COUNTER_VALIDATIONS]);
@@ -40,7 +44,8 @@ report_mem(struct manager *m, const struct view *v, struct buf *out)
     add_count(out, "Resident at most, bytes", v->resident_peak_bytes);
     add_count(out, "Store, bytes", v->store.bytes);
     add_count(out, "Everything else, bytes", rest);
-    buf_addf(out, "%-34s: %.2f\n", "Resident / cache_mem in use", ratio((double)v->resident_bytes, (double)v->store.bytes));
+    buf_addf(out, "%-34s: %.2f\n", "Resident / cache_mem in use",
+             figure_ratio((double)v->resident_bytes, (double)v->store.bytes));
     add_count(out, "Client connections", clients);
 }
 
@@ -59,7 +64,8 @@ add_name(void *arg, struct span name, const struct dns_answer *a, int64_t left_s
 
     if (++t->lines > NAMES_MAX)
         return;
-    buf_addf(t->out, " %-32.*s %3s %6s %6lld %4u", SPAN_ARG(name), a->status == DNS_OK ? "" : "N", "-", (long long)left_s, a->n);
+    buf_addf(t->out, " %-32.*s %3s %6s %6lld %4u", SPAN_ARG(name), a->status == DNS_OK ? "" : "N",
+             "-", (long long)left_s, a->n);
     if (a->status != DNS_OK)
         buf_addf(t->out, " %s", resolver_status_text(a->status));
     for (unsigned i = 0; i < a->n && i < DNS_ADDRESSES; i++) {
@@ -79,7 +85,8 @@ report_ipcache(struct manager *m, const struct view *v, struct buf *out)
     BUF_ADD(out, "IP Cache Statistics:\n");
     buf_addf(out, "IPcache Entries Cached:  %llu\n", (unsigned long long)s->entries);
     buf_addf(out, "IPcache Requests: %llu\n", (unsigned long long)(s->hits + s->misses));
-    buf_addf(out, "IPcache Hits:            %llu\n", (unsigned long long)(s->hits - s->negative_hits));
+    buf_addf(out, "IPcache Hits:            %llu\n",
+             (unsigned long long)(s->hits - s->negative_hits));
     buf_addf(out, "IPcache Negative Hits:       %llu\n", (unsigned long long)s->negative_hits);
     buf_addf(out, "IPcache Misses:          %llu\n", (unsigned long long)s->misses);
     buf_addf(out, "Names in the hosts file: %llu\n", (unsigned long long)s->hosts_entries);

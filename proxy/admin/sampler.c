@@ -1,7 +1,8 @@
 /* proxy/admin/sampler.c - rings of samples.
  *
- * A sample keeps its histograms in 32 bits: only differences are ever taken of it, and these are right modulo 2^32. The memory of a ring is
- * touched as it fills, so a proxy that has just started has not paid for an hour of it. */
+ * A sample keeps its histograms in 32 bits: only differences are ever taken of it, and these are
+ * right modulo 2^32. The memory of a ring is touched as it fills, so a proxy that has just started
+ * has not paid for an hour of it. */
 #include "proxy/admin/sampler.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "base/fds.h"
 
 #define SECOND_NS INT64_C(1000000000)
-#define EARLY_NS (SECOND_NS / 20)            /* a timer's second may be a little short */
+#define EARLY_NS (SECOND_NS / 20) /* a timer's second may be a little short */
 
 struct sample {
     struct tally t;
@@ -127,7 +128,8 @@ difference(const struct totals *now, const struct sample *then, struct totals *o
 }
 
 void
-sampler_since(const struct sampler *s, enum ring_name name, unsigned span_s, const struct totals *now, struct totals *out)
+sampler_since(const struct sampler *s, enum ring_name name, unsigned span_s,
+              const struct totals *now, struct totals *out)
 {
     const struct ring *r = &s->rings[name];
     unsigned slots = shapes[name].slots, back = 0;
@@ -137,7 +139,8 @@ sampler_since(const struct sampler *s, enum ring_name name, unsigned span_s, con
         *out = *now;
         return;
     }
-    while (back + 1 < r->n && (span_s == 0 || now->t.at_ns - ring_at(r, slots, back)->t.at_ns < span_ns))
+    while (back + 1 < r->n &&
+           (span_s == 0 || now->t.at_ns - ring_at(r, slots, back)->t.at_ns < span_ns))
         back++;
     difference(now, ring_at(r, slots, back), out);
 }
@@ -151,9 +154,11 @@ sampler_rates(const struct sampler *s, enum counter c, double *out, unsigned max
     if (n > max)
         n = max;
     for (unsigned i = 0; i < n; i++) {
-        const struct tally *from = &ring_at(r, slots, n - i)->t, *to = &ring_at(r, slots, n - i - 1)->t;
+        const struct tally *from = &ring_at(r, slots, n - i)->t,
+                           *to = &ring_at(r, slots, n - i - 1)->t;
 
-        out[i] = (double)(to->counters[c] - from->counters[c]) * 1e9 / (double)(to->at_ns - from->at_ns);
+        out[i] =
+            (double)(to->counters[c] - from->counters[c]) * 1e9 / (double)(to->at_ns - from->at_ns);
     }
     return n;
 }
