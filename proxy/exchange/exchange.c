@@ -56,7 +56,7 @@ exchange_new(struct exchange_env *env, const struct exchange_client *c)
     x->cc = CACHE_CONTROL_NONE;
     x->server = ADDR_NONE;
     x->times = (struct fill_times){-1, -1, -1};
-    x->started_ns = clock_mono_ns();
+    x->started_ns = clock_exact_mono_ns();     /* a hit begins and ends within one turn */
     list_push_back(&env->all, &x->link);
     env->n_alive++;
     return x;
@@ -165,14 +165,12 @@ exchange_start(struct exchange *x, struct source *body, const struct framed *fra
     x->body = body;
     x->framing = *framing;
     x->bytes_in = bytes_in;
-    counter_add(COUNTER_CLIENT_REQUESTS, 1);
     exchange_resume(x);
 }
 
 void
 exchange_refuse(struct exchange *x, enum fault why, const char *detail)
 {
-    counter_add(COUNTER_CLIENT_REQUESTS, 1);
     x->fault_detail = detail;
     exchange_fail(x, why, 0);
     exchange_resume(x);

@@ -258,6 +258,13 @@ answer_here(struct exchange *x)
     return STEP_WAIT;
 }
 
+/* Any other path in origin-form is a request that was meant for an origin. */
+static bool
+is_page_path(const struct exchange *x)
+{
+    return x->request.uri.form != URI_ORIGIN || span_starts(x->request.uri.path, SPAN("/squid-internal-mgr"));
+}
+
 static enum step
 step_local(struct exchange *x)
 {
@@ -271,7 +278,7 @@ step_local(struct exchange *x)
         return exchange_fail(x, FAULT_NOT_ALLOWED, 0);
     if (!x->env->page || !x->env->page(x->env->owner, x->request.uri.path, &text, &type)) {
         buf_free(&text);
-        return exchange_fail(x, x->request.uri.form == URI_ORIGIN ? FAULT_BAD_URL : FAULT_NOT_FOUND, 0);
+        return exchange_fail(x, is_page_path(x) ? FAULT_NOT_FOUND : FAULT_BAD_URL, 0);
     }
     extra->n = 0;
     BUF_ADD(extra, "Server: cuttle\r\nCache-Control: no-store\r\n");

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/counters.h"
 #include "base/fds.h"
 
@@ -102,10 +103,12 @@ static int
 attempt_open(struct attempt *a)
 {
     int on = 1;
+    int64_t before = clock_exact_mono_ns();
     int fd = socket(a->to.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return errno;
+    fds_open_took(clock_exact_mono_ns() - before);
     fds_adopt(fd, FD_SERVER_ACTIVE);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     counter_add(COUNTER_SERVER_CONNECTS, 1);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/counters.h"
 #include "base/fds.h"
 #include "base/log.h"
@@ -102,6 +103,7 @@ listener_ready(void *owner, int events)
         struct sockaddr_storage peer;
         struct addr from;
         socklen_t n = sizeof peer;
+        int64_t before = clock_exact_mono_ns();
         int fd = accept4(l->io.fd, (struct sockaddr *)&peer, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd < 0 && errno == EAGAIN)
@@ -112,6 +114,7 @@ listener_ready(void *owner, int events)
             accept_failed(l, errno);
             return;
         }
+        fds_open_took(clock_exact_mono_ns() - before);
         fds_adopt(fd, FD_CLIENT_ACTIVE);
         counter_add(COUNTER_CLIENT_ACCEPTS, 1);
         from = addr_from_sockaddr((struct sockaddr *)&peer);
