@@ -278,32 +278,43 @@ after_size_line(struct chunked *c)
     return c->left > 0 ? CHUNK_DATA : TRAILER_FIRST;
 }
 
+static bool
+is_field_line(struct span line)
+{
+    struct span name = span_first(line, span_index(line, ':'));
+
+    return name.n < line.n && field_name_is_token(name) && field_value_is_valid(span_skip(line, name.n + 1));
+}
+
 /* RFC 9110 section 6.5.1: a field whose meaning is settled before the body must not come behind it;
  * all that we know are of that kind. */
 static bool
 may_be_trailer(struct span line)
 {
     struct span name = span_first(line, span_index(line, ':'));
-    struct span value = span_skip(line, name.n + 1);
 
-    return name.n < line.n && field_name_is_token(name) && field_value_is_valid(value) &&
-           field_id_of(name) == FIELD_OTHER && !span_starts_ci(name, SPAN("Content-")) &&
+    return field_id_of(name) == FIELD_OTHER && !span_starts_ci(name, SPAN("Content-")) &&
            !span_eq_ci(name, SPAN("Authentication-Info")) && !span_eq_ci(name, SPAN("Set-Cookie2"));
 }
 
-/* The line has been collected at the end of trailer; what must not be there is taken off again. */
-static void
+/* The line has been collected at the end of trailer; what must not be there is taken off again. false: it is no field line. */
+static bool
 finish_trailer_line(struct chunked *c, struct buf *trailer)
 {
     size_t from;
+    struct span line;
 
     if (trailer == NULL)
-        return;
+        return true;
     from = trailer->n - c->line_bytes;
-    if (may_be_trailer(span_of(trailer->at + from, c->line_bytes)))
+    line = span_of(trailer->at + from, c->line_bytes);
+    if (!is_field_line(line))
+        return false;
+    if (may_be_trailer(line))
         BUF_ADD(trailer, "\r\n");
     else
         trailer->n = from;
+    return true;
 }
 
 static enum chunked_state
@@ -324,9 +335,10 @@ in_trailer(struct chunked *c, char byte, struct buf *trailer)
 static enum chunked_state
 after_trailer_line(struct chunked *c, struct buf *trailer)
 {
-    finish_trailer_line(c, trailer);
+    bool fine = finish_trailer_line(c, trailer);
+
     c->line_bytes = 0;
-    return TRAILER_FIRST;
+    return fine ? TRAILER_FIRST : BROKEN;
 }
 
 /* One byte of framing. */

@@ -66,7 +66,7 @@ class Parsing(Scenario):
     def test_what_narrows_access_and_is_not_supported_is_refused(self):
         for line in ("auth_param basic program /usr/lib/auth /etc/users",
                      "acl users proxy_auth REQUIRED\nhttp_access deny !users\nhttp_access deny all", "external_acl_type t %SRC /bin/helper",
-                     "ssl_bump terminate all", "adaptation_access x deny all"):
+                     "ssl_bump terminate all", "adaptation_access x allow all"):
             self.assert_refused("http_port 3128", line, at=3 if "\n" in line else 2)
 
     def test_include_takes_in_other_files_and_names_them(self):

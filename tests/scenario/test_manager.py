@@ -42,9 +42,9 @@ class Pages(Scenario):
 
     def test_info_has_the_lines_tools_look_for(self):
         info = self.p.manager("info")
-        for text in ("Number of clients accessing cache", "Number of HTTP requests received",
+        for text in ("Number of HTTP requests received",
                      "Average HTTP requests per minute since start", "Select loop called",
-                     "Request Hit Ratios", "Maximum number of file descriptors",
+                     "Hits as % of all requests", "Maximum number of file descriptors",
                      "Number of file desc currently in use", "Storage Mem size"):
             self.assertIn(text, info)
 

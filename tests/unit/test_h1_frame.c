@@ -421,12 +421,27 @@ static void
 trailers_without_framing_or_credentials_are_kept(void **state)
 {
     struct span text = SPAN("0\r\nX-T: 1\r\nContent-Length: 9\r\nHost: e\r\nSet-Cookie: a\r\n"
-                            "no field\r\n: x\r\nY :1\r\nContent-MD5: x\r\nx-u:2\r\n\r\n");
+                            "Content-MD5: x\r\nx-u:2\r\n\r\n");
 
     for (size_t piece = 1; piece <= text.n; piece++) {
         assert_int_equal(decode(text, piece), CHUNKED_END);
         assert_true(span_eq(buf_span(&trailer), SPAN("X-T: 1\r\nx-u:2\r\n")));
     }
+}
+
+/* RFC 9112 section 7.1.2: a trailer section is field lines; anything else is broken framing. */
+static void
+a_trailer_line_that_is_no_field_is_refused(void **state)
+{
+    static const char *const LINES[] = {"no field", ": x", "Y :1", "a\x01: b"};
+    char text[64];
+
+    for (size_t i = 0; i < sizeof LINES / sizeof LINES[0]; i++)
+        for (size_t piece = 1; piece <= 8; piece++) {
+            int n = snprintf(text, sizeof text, "0\r\n%s\r\n\r\n", LINES[i]);
+
+            assert_int_equal(decode(span_of(text, (size_t)n), piece), CHUNKED_BAD);
+        }
 }
 
 static void
