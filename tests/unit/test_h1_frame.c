@@ -1,5 +1,6 @@
 /* test_h1_frame - where bodies end (RFC 9112 sections 6, 7 and 9.3). */
 #include <setjmp.h>
+#include <stdio.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -545,6 +546,7 @@ main(void)
         CASE(broken_chunks_are_refused),
         CASE(a_broken_body_stays_broken),
         CASE(trailers_without_framing_or_credentials_are_kept),
+        CASE(a_trailer_line_that_is_no_field_is_refused),
         CASE(size_lines_and_trailers_are_bounded),
         CASE(chunks_of_one_byte_are_fine),
         CASE(endless_framing_around_little_body_is_refused),
