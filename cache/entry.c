@@ -59,3 +59,11 @@ entry_unref(struct entry **held)
     body_unref(&e->body);
     FREE_OBJ(e);
 }
+
+uint64_t
+entry_length(const struct entry *e)
+{
+    if (e->length != UINT64_MAX || body_state(e->body) != BODY_COMPLETE)
+        return e->length;
+    return body_published(e->body);
+}

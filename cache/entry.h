@@ -18,7 +18,7 @@ struct entry {
     struct head *head;               /* never changes */
     struct body *body;
     struct span vary;                /* vary_spec of the request that brought it; owned by the entry */
-    uint64_t length;                 /* of the whole representation, UINT64_MAX while unknown */
+    uint64_t length;                 /* as announced, UINT64_MAX: not; never changes (entry_length) */
     /* --- store.c's own, under the shard lock --- */
     struct store_shard *shard;       /* set when it becomes findable, never cleared: where `node` may be read */
     struct list lru, variants;
@@ -29,6 +29,7 @@ struct entry {
 
 struct entry *entry_new(struct head **head, struct body **body, struct span vary, uint64_t length);   /* takes both references */
 struct entry *entry_freshened(const struct entry *old, struct head **head);                          /* new head, same body */
+uint64_t entry_length(const struct entry *e);    /* of the whole representation; UINT64_MAX while it is not known */
 void entry_ref(struct entry *e);
 void entry_unref(struct entry **held);
 

@@ -305,6 +305,54 @@ block_signals(sigset_t *signals)
     signal(SIGPIPE, SIG_IGN);
 }
 
+/* Two processes with one pid file would steal each other's signals. */
+static bool
+already_running(const struct conf *c)
+{
+    pid_t pid = running_pid(c);
+
+    if (pid <= 0 || pid == getpid() || kill(pid, 0) < 0)
+        return false;
+    fprintf(stderr, "cuttle: process %ld of %s is running\n", (long)pid, c->pid_filename);
+    return true;
+}
+
+static void
+announce(const struct arguments *a, const struct conf *c)
+{
+    if (a->foreground && !a->conf)
+        greet(c);
+    log_event(LOG_NOTE, "cuttle %s: accepting connections on %u port%s with %lld worker%s", CUTTLE_VERSION, c->n_ports,
+              c->n_ports == 1 ? "" : "s", (long long)c->workers, c->workers == 1 ? "" : "s");
+}
+
+static int
+run_configured(const struct arguments *a, const struct conf *c, struct setup *s, const sigset_t *signals)
+{
+    if (drop_root(c) < 0)
+        return 1;
+    announce(a, c);
+    serve(s, a->conf, signals);
+    return 0;
+}
+
+static struct setup *
+start(const struct arguments *a, struct conf *c, struct buf *errors)
+{
+    struct setup *s;
+
+    if (already_running(c))
+        return NULL;
+    if (c->cache_log && !(a->foreground && a->debug >= 0))
+        log_open(c->cache_log);
+    fds_start(c->max_filedescriptors > 0 ? (uint64_t)c->max_filedescriptors : 0);
+    pid_file_write(c->pid_filename);
+    s = setup_start(c, errors);
+    if (!s)
+        pid_file_remove(c->pid_filename);
+    return s;
+}
+
 static int
 run(const struct arguments *a)
 {
@@ -312,38 +360,26 @@ run(const struct arguments *a)
     struct conf *c = setup_read(a->conf, &notes, &errors);
     struct setup *s = NULL;
     sigset_t signals;
+    int result = 1;
 
     say(&notes);
     if (c && !a->foreground)
         go_to_background();
     block_signals(&signals);
-    if (c) {
-        if (c->cache_log && !(a->foreground && a->debug))
-            log_open(c->cache_log);
-        fds_start(c->max_filedescriptors > 0 ? (uint64_t)c->max_filedescriptors : 0);
-        s = setup_start(c, &errors);
-    }
+    if (c)
+        s = start(a, c, &errors);
     say(&errors);
     buf_free(&notes);
     buf_free(&errors);
     if (s) {
-        pid_file_write(c->pid_filename);
-        if (drop_root(c) < 0)
-            exit(1);
-        if (a->foreground && !a->conf)
-            greet(c);
-        log_event(LOG_NOTE, "cuttle %s: accepting connections on %u port%s with %lld worker%s", CUTTLE_VERSION, c->n_ports,
-                  c->n_ports == 1 ? "" : "s", (long long)c->workers, c->workers == 1 ? "" : "s");
-        serve(s, a->conf, &signals);
+        result = run_configured(a, c, s, &signals);
         setup_free(&s);
         pid_file_remove(c->pid_filename);
         log_event(LOG_NOTE, "exiting normally");
-        conf_unref(&c);
-        return 0;
     }
     if (c)
         conf_unref(&c);
-    return 1;
+    return result;
 }
 
 int

@@ -98,7 +98,7 @@ answer_range(struct exchange *x, const struct byte_range *r)
         return too_late(x);
     b = own_fields(x);
     buf_addf(b, "Content-Range: bytes %llu-%llu/%llu\r\n", (unsigned long long)r->first,
-             (unsigned long long)r->last, (unsigned long long)x->entry->length);
+             (unsigned long long)r->last, (unsigned long long)entry_length(x->entry));
     exchange_respond(x, &(struct outgoing){.status = 206, .reason = SPAN("Partial Content"), .block = x->entry->head->block,
                                            .extra = buf_span(b), .body = &x->out.source, .length = n});
     return STEP_WAIT;
@@ -110,7 +110,7 @@ answer_unsatisfiable(struct exchange *x)
     struct buf *b = own_fields(x);
 
     close_reader(x);
-    buf_addf(b, "Content-Range: bytes */%llu\r\n", (unsigned long long)x->entry->length);
+    buf_addf(b, "Content-Range: bytes */%llu\r\n", (unsigned long long)entry_length(x->entry));
     exchange_respond(x, &(struct outgoing){.status = 416, .reason = SPAN("Range Not Satisfiable"), .extra = buf_span(b), .length = 0});
     return STEP_WAIT;
 }
@@ -125,10 +125,10 @@ wanted_range(struct exchange *x, struct byte_range *r)
     enum range_result result;
 
     if (!f || x->request.method != METHOD_GET || !from_store(x) || x->entry->head->status != 200 ||
-        x->entry->length == LENGTH_UNKNOWN || x->out.open ||
+        entry_length(x->entry) == LENGTH_UNKNOWN || x->out.open ||
         !conditional_if_range_holds(&x->request.fields, &s, clock_wall_s()))
         return RANGE_IGNORE;
-    result = range_parse(f->value, x->entry->length, r, 1, &n);
+    result = range_parse(f->value, entry_length(x->entry), r, 1, &n);
     return result == RANGE_OK && n != 1 ? RANGE_IGNORE : result;
 }
 
@@ -137,14 +137,12 @@ answer_whole(struct exchange *x)
 {
     const struct head *h = x->entry->head;
     bool bodyless = exchange_is_head(x) || status_has_no_body(h->status);
-    uint64_t length = x->entry->length;
+    uint64_t length = exchange_is_head(x) && !from_store(x) ? x->entry->length : entry_length(x->entry);
 
     if (bodyless)
         close_reader(x);
     else if (!open_reader(x, 0, UINT64_MAX))
         return too_late(x);
-    if (length == LENGTH_UNKNOWN && !exchange_is_head(x) && body_state(x->entry->body) == BODY_COMPLETE)
-        length = body_published(x->entry->body);
     exchange_respond(x, &(struct outgoing){.status = h->status, .reason = h->reason, .block = h->block,
                                            .extra = buf_span(own_fields(x)), .body = bodyless ? NULL : &x->out.source,
                                            .length = length, .bodyless = bodyless});

@@ -302,7 +302,7 @@ judge_head(struct exchange *x)
 {
     if (!exchange_is_head(x) || !x->may_serve || !x->stored || x->response->status != 200)
         return;
-    if (!validate_head_fits(x->response, x->stored->head, x->stored->length))
+    if (!validate_head_fits(x->response, x->stored->head, entry_length(x->stored)))
         store_withdraw(x->env->store, x->stored);
 }
 
@@ -345,7 +345,7 @@ announced_length(struct exchange *x, uint64_t length)
 
     if ((exchange_is_head(x) || x->response->status == 304) && f && span_to_uint(f->value, UINT64_MAX / 16, &n))
         return n;
-    return exchange_is_head(x) ? LENGTH_UNKNOWN : length;
+    return exchange_is_head(x) || x->response->status == 304 ? LENGTH_UNKNOWN : length;
 }
 
 static enum step

@@ -104,12 +104,9 @@ fill_finish(struct fill *f)
     else
         conn_close(&c);
     if (f->entry) {
-        struct entry *e = f->entry;
-
-        e->length = body_published(e->body);
-        body_complete(e->body, buf_span(&f->trailer));
+        body_complete(f->entry->body, buf_span(&f->trailer));
         if (f->stored)
-            store_charge(f->up->store, e);
+            store_charge(f->up->store, f->entry);
     }
     fill_end(f);
 }
