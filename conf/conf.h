@@ -79,23 +79,22 @@ struct conf {
     struct conf_logformat *logformats; unsigned n_logformats;
     /* sizes */
     int64_t cache_mem, maximum_object_size, maximum_object_size_in_memory, minimum_object_size, request_header_max_size,
-        reply_header_max_size, request_body_max_size, quick_abort_min, quick_abort_max, range_offset_limit;
+        reply_header_max_size, request_body_max_size, quick_abort_min, quick_abort_max;
     int64_t quick_abort_pct;
     /* times */
     int64_t connect_timeout_ms, read_timeout_ms, write_timeout_ms, request_timeout_ms, request_start_timeout_ms, forward_timeout_ms,
-        client_lifetime_ms, client_idle_pconn_timeout_ms, server_idle_pconn_timeout_ms, pconn_lifetime_ms, half_closed_timeout_ms,
-        shutdown_lifetime_ms, dns_timeout_ms, dns_retransmit_interval_ms, positive_dns_ttl_ms, negative_dns_ttl_ms, negative_ttl_ms,
+        client_lifetime_ms, client_idle_pconn_timeout_ms, server_idle_pconn_timeout_ms, pconn_lifetime_ms,
+        shutdown_lifetime_ms, dns_timeout_ms, dns_retransmit_interval_ms, positive_dns_ttl_ms, negative_dns_ttl_ms,
         max_stale_ms, happy_eyeballs_connect_timeout_ms, tunnel_idle_timeout_ms;
     /* numbers */
-    int64_t workers, max_filedescriptors, logfile_rotate, ipcache_size, client_ip_max_connections, forward_max_tries, hosts_unused;
+    int64_t workers, max_filedescriptors, logfile_rotate, ipcache_size, forward_max_tries;
     /* on or off */
     bool via, collapsed_forwarding, client_persistent_connections, server_persistent_connections, offline_mode, reload_into_ims, dns_v4_first,
-        dns_defnames, strip_query_terms, half_closed_clients, httpd_suppress_version_string, buffered_logs, retry_on_error, host_verify_strict,
-        client_dst_passthru, pipeline_any, log_mime_hdrs, memory_cache_off;
+        dns_defnames, strip_query_terms, log_mime_hdrs, memory_cache_off;
     enum conf_forwarded_for forwarded_for;
     /* strings; NULL when not given */
-    const char *visible_hostname, *cache_log, *pid_filename, *coredump_dir, *hosts_file, *dns_nameservers, *append_domain, *event_backend,
-        *cache_mgr, *cache_effective_user, *cache_effective_group, *readiness_log;
+    const char *visible_hostname, *cache_log, *pid_filename, *hosts_file, *dns_nameservers, *append_domain, *event_backend,
+        *cache_mgr, *cache_effective_user, *cache_effective_group;
     /* what the reader said: notes are shown at start, errors refuse the configuration; each ends in '\n' */
     struct buf notes, errors;
     unsigned n_errors;

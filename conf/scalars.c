@@ -73,10 +73,6 @@ rest_is_fine(struct reader *r, const struct line *l, unsigned used)
 {
     if (used >= l->n)
         return true;
-    if (strcmp(r->directive, "range_offset_limit") == 0) {
-        reader_note(r, "the acls behind the value are not used: it holds for all requests");
-        return true;
-    }
     reader_error(r, "expected one value, found \"%.*s\" behind it", SHOWN(l->words[used].text));
     return false;
 }

@@ -95,7 +95,10 @@ policy_plain(struct policy *p, const struct conf *c)
     p->client_persistent = c->client_persistent_connections;
     p->server_persistent = c->server_persistent_connections;
     p->purge_enabled = speaks_of_purge(c);
-    p->connect_timeout_ms = c->connect_timeout_ms;
+    p->connect_timeout_ms = c->connect_timeout_ms < c->forward_timeout_ms ? c->connect_timeout_ms : c->forward_timeout_ms;
+    p->stagger_ms = c->happy_eyeballs_connect_timeout_ms;
+    p->max_tries = (unsigned)c->forward_max_tries;
+    p->server_life_ms = c->pconn_lifetime_ms;
     p->read_timeout_ms = c->read_timeout_ms;
     p->write_timeout_ms = c->write_timeout_ms;
     p->request_timeout_ms = c->request_timeout_ms;
@@ -103,12 +106,10 @@ policy_plain(struct policy *p, const struct conf *c)
     p->lifetime_ms = c->client_lifetime_ms;
     p->client_idle_ms = c->client_idle_pconn_timeout_ms;
     p->server_idle_ms = c->server_idle_pconn_timeout_ms;
-    p->forward_timeout_ms = c->forward_timeout_ms;
     p->tunnel_idle_ms = c->tunnel_idle_timeout_ms;
     p->quick_abort_min = c->quick_abort_min < 0 ? UINT64_MAX : (uint64_t)c->quick_abort_min;
     p->quick_abort_max = c->quick_abort_max < 0 ? UINT64_MAX : (uint64_t)c->quick_abort_max;
     p->quick_abort_pct = (unsigned)c->quick_abort_pct;
-    p->negative_ttl_s = c->negative_ttl_ms / 1000;
 }
 
 /* NULL when anything does not compile. Takes a reference on c. */

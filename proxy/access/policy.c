@@ -52,3 +52,9 @@ policy_refresh_rule(const struct policy *p, struct span url)
 
     return i < 0 ? &p->rules[p->conf->n_refresh] : &p->rules[i];
 }
+
+unsigned
+policy_tries(const struct policy *p, unsigned n_addresses)
+{
+    return n_addresses < p->max_tries ? n_addresses : p->max_tries;
+}

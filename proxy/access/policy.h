@@ -24,14 +24,15 @@ struct policy {
     uint64_t request_body_max;       /* 0: no limit */
     bool via, collapse, client_persistent, server_persistent, purge_enabled;
     int64_t connect_timeout_ms, read_timeout_ms, write_timeout_ms, request_timeout_ms, request_start_timeout_ms, lifetime_ms,
-        client_idle_ms, server_idle_ms, forward_timeout_ms, tunnel_idle_ms;
+        client_idle_ms, server_idle_ms, tunnel_idle_ms, stagger_ms, server_life_ms;   /* connect_timeout_ms: the smaller of connect_timeout and forward_timeout */
+    unsigned max_tries;
     uint64_t quick_abort_min, quick_abort_max;
     unsigned quick_abort_pct;
-    int64_t negative_ttl_s;
 };
 
 struct policy *policy_alloc(void);          /* empty; setup fills it in */
 void policy_ref(struct policy *p);
+unsigned policy_tries(const struct policy *p, unsigned n_addresses);     /* forward_max_tries */
 void policy_unref(struct policy **held);
 const struct refresh_rule *policy_refresh_rule(const struct policy *p, struct span url);
 

@@ -204,13 +204,20 @@ parse_failed(struct client *c, enum h1_reason why)
 }
 
 static void
+broke_off(struct client *c)
+{
+    buf_free(&c->in);
+    client_refuse(c, FAULT_BAD_REQUEST, "the head broke off");
+}
+
+static void
 head_incomplete(struct client *c, struct span bytes)
 {
     exchange_drop(c->x);
     c->x = NULL;
     keep_rest(c, bytes);
     if (c->half_closed) {
-        client_close(c);
+        broke_off(c);
         return;
     }
     if (c->phase != CLIENT_HEAD)         /* the clock runs from the first byte; later bytes do not set it back */
@@ -321,11 +328,16 @@ read_ahead(struct client *c, struct span bytes)
 static void
 client_ended(struct client *c)
 {
+    c->half_closed = true;
+    if (c->phase == CLIENT_HEAD) {
+        broke_off(c);
+        return;
+    }
     if (c->phase != CLIENT_BUSY) {
         client_close(c);
         return;
     }
-    c->half_closed = true;               /* it may still want its answer (RFC 9112 section 9.6) */
+    /* It may still want its answer (RFC 9112 section 9.6). */
     client_interest(c);
     if (c->body)
         client_body_arrived(c->body);

@@ -57,6 +57,11 @@ error_page_write(struct buf *b, const struct exchange *x, enum fault why)
         add_escaped(b, span_str(x->fault_detail));
         BUF_ADD(b, "</p>\n");
     }
+    if (x->policy->conf->cache_mgr) {
+        BUF_ADD(b, "<p>Questions go to ");
+        add_escaped(b, span_str(x->policy->conf->cache_mgr));
+        BUF_ADD(b, ".</p>\n");
+    }
     BUF_ADD(b, "<footer>");
     add_escaped(b, x->policy->pseudonym);
     buf_addf(b, " (cuttle), %s, %s</footer>\n</body></html>\n", date, fault_page(why));

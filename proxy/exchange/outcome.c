@@ -47,8 +47,12 @@ static void
 add_hit(const struct exchange *x, struct buf *out)
 {
     struct freshness f = freshness_at(x->entry->head, x->rule ? x->rule : &REFRESH_RULE_DEFAULT, clock_mono_ms());
+    int64_t ttl_s = f.lifetime_s - f.age_s;
 
-    buf_addf(out, "; hit; ttl=%lld", (long long)(f.lifetime_s - f.age_s));
+    BUF_ADD(out, "; hit; ttl=");
+    if (ttl_s < 0)
+        buf_add_char(out, '-');
+    buf_add_uint(out, (uint64_t)(ttl_s < 0 ? -ttl_s : ttl_s));
 }
 
 /* Cache-Status: name; hit; ttl=N, or name; fwd=why; fwd-status=N; stored; collapsed (RFC 9211 section 2). */
@@ -64,9 +68,12 @@ outcome_cache_status(const struct exchange *x, struct buf *out)
     else if (x->collapsed)
         BUF_ADD(out, "; fwd=uri-miss; collapsed");
     else {
-        buf_addf(out, "; fwd=%s", fwd);
-        if (x->server_status)
-            buf_addf(out, "; fwd-status=%u", x->server_status);
+        BUF_ADD(out, "; fwd=");
+        buf_add(out, span_str(fwd));
+        if (x->server_status) {
+            BUF_ADD(out, "; fwd-status=");
+            buf_add_uint(out, x->server_status);
+        }
         if (x->stored_ok || x->how == HOW_UNMODIFIED)
             BUF_ADD(out, "; stored");
     }

@@ -137,9 +137,11 @@ static void
 fill_interim(void *owner, const struct response_head *r)
 {
     struct exchange *x = owner;
+    struct fields f = r->fields;
 
+    forwarding_clean(&f);
     if (x->client.ops && x->request.minor >= 1)
-        x->client.ops->interim(x->client.responder, r->status, &r->fields);
+        x->client.ops->interim(x->client.responder, r->status, &f);
 }
 
 static void

@@ -45,6 +45,8 @@ look(struct exchange *x)
     x->stored = store_lookup(x->env->store, &x->key, &x->request, &x->vary_miss);
     if (x->stored && body_state(x->stored->body) == BODY_FAILED)
         entry_unref(&x->stored);
+    if (x->stored && acl_list_check(x->policy->send_hit, &x->facts) == ACL_DENY)
+        entry_unref(&x->stored);
     x->reuse = reuse_decide(&x->request, &x->cc, x->stored ? x->stored->head : NULL, x->rule,
                             &x->policy->reuse, clock_mono_ms());
     x->fwd = x->stored ? x->reuse.why : x->vary_miss ? "vary-miss" : "uri-miss";

@@ -97,8 +97,8 @@ dial_target(struct exchange *x)
             return exchange_fail(x, FAULT_LOOP, 0);
     x->asked_server = true;
     x->how = HOW_TUNNEL;
-    x->dial = dial_start(x->env->loop, x->dst->at, x->dst->n, x->request.uri.port,
-                         x->policy->connect_timeout_ms, connect_dialled, x);
+    x->dial = dial_start(x->env->loop, x->dst->at, policy_tries(x->policy, x->dst->n), x->request.uri.port,
+                         x->policy->connect_timeout_ms, x->policy->stagger_ms, connect_dialled, x);
     return STEP_WAIT;
 }
 

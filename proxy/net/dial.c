@@ -28,6 +28,7 @@ struct dial {
     struct loop_task start;              /* the first attempt, or the failure of all, comes from the loop */
     unsigned n, next, open;
     int last_error;
+    int64_t stagger_ms;
     struct attempt attempts[];
 };
 
@@ -133,7 +134,7 @@ dial_next(struct dial *d)
         int error = attempt_open(&d->attempts[d->next++]);
 
         if (error == 0) {
-            loop_timer_set(&d->stagger, DIAL_STAGGER_MS);
+            loop_timer_set(&d->stagger, d->stagger_ms);
             return;
         }
         d->last_error = error;
@@ -167,7 +168,7 @@ dial_expired(void *owner)
 
 struct dial *
 dial_start(struct loop *l, const struct addr *to, unsigned n, uint16_t port, int64_t timeout_ms,
-           dial_fn *fn, void *owner)
+           int64_t stagger_ms, dial_fn *fn, void *owner)
 {
     struct dial *d = mem_zalloc(sizeof *d + n * sizeof d->attempts[0]);
 
@@ -177,6 +178,7 @@ dial_start(struct loop *l, const struct addr *to, unsigned n, uint16_t port, int
     d->owner = owner;
     d->n = n;
     d->last_error = EHOSTUNREACH;
+    d->stagger_ms = stagger_ms;
     for (unsigned i = 0; i < n; i++) {
         d->attempts[i].dial = d;
         d->attempts[i].to = to[i];

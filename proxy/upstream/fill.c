@@ -92,11 +92,20 @@ fill_fail_later(void *owner)
     fill_fail(f, f->late_fault, f->late_error);
 }
 
+/* pconn_lifetime: a connection this old is not kept again. */
+static bool
+is_old(const struct fill *f)
+{
+    int64_t life_ms = f->policy->server_life_ms;
+
+    return life_ms > 0 && f->conn && clock_mono_ms() - f->conn->born_ms > life_ms;
+}
+
 void
 fill_finish(struct fill *f)
 {
     struct conn *c = f->conn;
-    bool keep = f->keep_alive && f->request_sent && f->policy->server_persistent;
+    bool keep = f->keep_alive && f->request_sent && f->policy->server_persistent && !is_old(f);
 
     f->conn = NULL;
     if (keep)

@@ -3,6 +3,7 @@
 #include "proxy/upstream/idle.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 
 #define CONN_MAGIC 0xc0117c0bu
 #define BUCKETS 256
@@ -77,6 +78,7 @@ conn_new(struct idle_pool *p, int fd, const struct addr *to)
     c->magic = CONN_MAGIC;
     c->pool = p;
     c->to = *to;
+    c->born_ms = clock_mono_ms();
     list_init(&c->by_address);
     list_init(&c->by_age);
     transport_tcp_open(&c->transport, p->loop, fd, LOOP_SERVER, conn_io, c);

@@ -18,6 +18,7 @@ struct conn {
     loop_fn *user_timeout;
     void *user;
     unsigned requests;               /* sent on it so far */
+    int64_t born_ms;
     struct loop_task free_later;
 };
 

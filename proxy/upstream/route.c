@@ -92,8 +92,8 @@ fill_reach(struct fill *f)
         return;
     }
     f->asked_ns = clock_mono_ns();
-    f->dial = dial_start(f->up->loop, f->answer->at, f->answer->n, f->port,
-                         f->policy->connect_timeout_ms, dialled, f);
+    f->dial = dial_start(f->up->loop, f->answer->at, policy_tries(f->policy, f->answer->n), f->port,
+                         f->policy->connect_timeout_ms, f->policy->stagger_ms, dialled, f);
 }
 
 static void

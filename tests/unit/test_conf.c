@@ -148,10 +148,8 @@ what_a_file_leaves_out_has_squids_defaults(void **state)
     assert_int_equal(c->client_lifetime_ms, 86400000);
     assert_int_equal(c->shutdown_lifetime_ms, 30000);
     assert_int_equal(c->positive_dns_ttl_ms, 6 * 3600000);
-    assert_int_equal(c->negative_ttl_ms, 0);
     assert_int_equal(c->quick_abort_min, 16384);
     assert_int_equal(c->quick_abort_pct, 95);
-    assert_int_equal(c->client_ip_max_connections, -1);
     assert_true(c->via && c->collapsed_forwarding && !c->offline_mode);
     assert_int_equal(c->forwarded_for, CONF_FF_ON);
     assert_string_equal(c->event_backend, "auto");
@@ -768,8 +766,8 @@ the_dump_reads_back_to_the_same(void **state)
                   "http_access allow localhost\nhttp_access deny all\nsend_hit deny u\n"
                   "logformat f \"a # b\"\naccess_log \"/my logs/a\" f localhost\n"
                   "access_log none\nhosts_file none\npid_filename /x/y\nforwarded_for truncate\n"
-                  "quick_abort_min -1\nrange_offset_limit none\ncache_mem 12345678\n"
-                  "negative_ttl 1500 milliseconds\ndns_nameservers ::1\ncache_log /dev/stdout\n"
+                  "quick_abort_min -1\ncache_mem 12345678\n"
+                  "dns_nameservers ::1\ncache_log /dev/stdout\n"
                   "refresh_pattern \"a b\" 1 2% 3 store-stale refresh-ims max-stale=0\n");
     assert_reads(c);
     assert_dump_reads_back(c);
