@@ -277,6 +277,7 @@ serve(struct setup *s, const char *path, const sigset_t *signals)
     while (!stopping || !setup_is_done(s)) {
         int signal = sigtimedwait(signals, NULL, stopping ? &soon : &tick);
 
+        clock_tick();
         if (signal == SIGHUP && !stopping)
             reload(s, path);
         else if (signal == SIGUSR1)

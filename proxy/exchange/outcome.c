@@ -139,7 +139,8 @@ outcome_log(struct exchange *x)
         .bytes_out = x->sent_bytes, .bytes_in = x->bytes_in, .body_bytes_out = x->body_sent,
         .method = x->request.method_text, .url = url_or_error(x), .path = x->request.uri.path, .minor = x->request.minor,
         .hierarchy = hierarchy(x), .server_host = x->request.uri.host,
-        .content_type = own ? SPAN("text/html") : x->entry ? x->entry->head->content_type : SPAN_NONE,
+        .content_type = own ? SPAN("text/html") : x->own_type ? span_str(x->own_type)
+                            : x->entry ? x->entry->head->content_type : SPAN_NONE,
         .request_fields = &x->request.fields, .response_fields = x->entry ? &x->entry->head->fields : NULL,
         .error_page = own ? fault_page(x->fault) : NULL, .error_detail = x->fault_detail ? x->fault_detail : own ? fault_name(x->fault) : NULL,
         .dns_us = x->times.dns_us, .server_us = x->times.first_byte_us, .sequence = ++x->env->sequence,

@@ -77,6 +77,7 @@ struct exchange {
     enum fault fault;
     int error;
     const char *fault_detail;
+    const char *own_type;            /* content type of a page of ours */
     const char *fwd;                 /* RFC 9211 fwd= */
     unsigned status;
     uint64_t sent_bytes, bytes_in, body_sent;

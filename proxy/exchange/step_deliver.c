@@ -278,6 +278,7 @@ step_local(struct exchange *x)
         buf_free(&text);
         return exchange_fail(x, is_page_path(x) ? FAULT_NOT_FOUND : FAULT_BAD_URL, 0);
     }
+    x->own_type = type;
     extra->n = 0;
     BUF_ADD(extra, "Server: cuttle\r\nCache-Control: no-store\r\n");
     h1_write_field(extra, SPAN("Content-Type"), span_str(type));
