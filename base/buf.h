@@ -9,8 +9,9 @@ struct buf {
     size_t n, cap;
 };
 
-void buf_free(struct buf *b);                       /* gives the memory back; b is empty and usable */
-char *buf_reserve(struct buf *b, size_t n_bytes);   /* room for n_bytes after the end; add to b->n yourself */
+void buf_free(struct buf *b); /* gives the memory back; b is empty and usable */
+char *buf_reserve(struct buf *b,
+                  size_t n_bytes); /* room for n_bytes after the end; add to b->n yourself */
 void buf_add(struct buf *b, struct span s);
 void buf_add_char(struct buf *b, char c);
 void buf_add_uint(struct buf *b, uint64_t v);

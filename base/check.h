@@ -18,11 +18,11 @@ _Noreturn void check_failed(const char *file, int line, const char *what);
 #define CHECK_OBJ(o, m) CHECK((o) != NULL && (o)->magic == (m))
 #define FREE_OBJ(o) ((o)->magic = 0, mem_free(o))
 
-void *mem_alloc(size_t n_bytes);         /* not zeroed */
-void *mem_zalloc(size_t n_bytes);        /* zeroed */
+void *mem_alloc(size_t n_bytes);  /* not zeroed */
+void *mem_zalloc(size_t n_bytes); /* zeroed */
 void *mem_realloc(void *p, size_t n_bytes);
 void mem_free(void *p);
 char *mem_strdup(const char *text);
-size_t mem_size(const void *p);          /* bytes the allocator really spends on p, headers included */
+size_t mem_size(const void *p); /* bytes the allocator really spends on p, headers included */
 
 #endif

@@ -1,4 +1,5 @@
-/* base/list.h - intrusive circular doubly linked list. A node that is on no list points at itself. */
+/* base/list.h - intrusive circular doubly linked list. A node that is on no list points at itself.
+ */
 #ifndef BASE_LIST_H
 #define BASE_LIST_H
 

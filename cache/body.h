@@ -1,12 +1,16 @@
-/* cache/body.h - an append-only body with one writer (the fill) and any number of readers, on any thread.
+/* cache/body.h - an append-only body with one writer (the fill) and any number of readers, on any
+ * thread.
  *
- * FILLING -> COMPLETE | FAILED. The bytes are a linked list of counted chunks. KEEP: the body holds all of them. PASS: it holds only the tail,
- * so what every reader has passed is freed; a reader that opens later than that can't be had. KEEP may turn into PASS, never back.
+ * FILLING -> COMPLETE | FAILED. The bytes are a linked list of counted chunks. KEEP: the body holds
+ * all of them. PASS: it holds only the tail, so what every reader has passed is freed; a reader
+ * that opens later than that can't be had. KEEP may turn into PASS, never back.
  *
- * Readers read published bytes without a lock. The lock guards the list of readers and the wish to be woken: whoever waits has registered
- * its task, which is woken (loop_wake on its own loop) at most once per wait. Wakers are called under the body's lock; loop_wake takes no lock of ours.
- * Back-pressure: body_wants() says whether the fill should read more; when it said no, the fill's task is woken once a reader's progress makes room
- * (KEEP: behind the fastest reader, PASS: behind the slowest; BODY_WINDOW bytes).
+ * Readers read published bytes without a lock. The lock guards the list of readers and the wish to
+ * be woken: whoever waits has registered its task, which is woken (loop_wake on its own loop) at
+ * most once per wait. Wakers are called under the body's lock; loop_wake takes no lock of ours.
+ * Back-pressure: body_wants() says whether the fill should read more; when it said no, the fill's
+ * task is woken once a reader's progress makes room (KEEP: behind the fastest reader, PASS: behind
+ * the slowest; BODY_WINDOW bytes).
  *
  * A reader holds a reference on the body. */
 #ifndef CACHE_BODY_H
@@ -30,42 +34,52 @@ struct body_reader { /* inside its owner; zero it before open */
     struct list link;
     struct body *body;
     struct chunk *chunk;
-    size_t chunk_at;                 /* offset of the next byte in chunk */
-    _Atomic uint64_t at;             /* offset of the next byte in the body */
+    size_t chunk_at;     /* offset of the next byte in chunk */
+    _Atomic uint64_t at; /* offset of the next byte in the body */
     struct loop *loop;
     struct loop_task *task;
-    bool waiting, registered;        /* registered: opened while FILLING, so it holds its chunk and may wait */
+    bool waiting,
+        registered; /* registered: opened while FILLING, so it holds its chunk and may wait */
 };
 
 /* ---- the writer ---- */
-/* expected: length when known, else UINT64_MAX; sizes the first chunk (one exact chunk up to 64 KB). fill/fill_loop: woken when there is room again. */
-struct body *body_new(enum body_mode mode, uint64_t expected, struct loop *fill_loop, struct loop_task *fill);
+/* expected: length when known, else UINT64_MAX; sizes the first chunk (one exact chunk up to 64
+ * KB). fill/fill_loop: woken when there is room again. */
+struct body *body_new(enum body_mode mode, uint64_t expected, struct loop *fill_loop,
+                      struct loop_task *fill);
 void body_ref(struct body *b);
 void body_unref(struct body **held);
-char *body_room(struct body *b, size_t *n_bytes);          /* writable room (>= 1 byte) at the end; allocates a chunk when the last is full */
-void body_commit(struct body *b, size_t n_bytes);          /* publishes what was written into the room, wakes readers */
-void body_append(struct body *b, struct span bytes);       /* copies and publishes */
-bool body_wants(struct body *b);                           /* false: stop reading the origin, the task will be woken */
-void body_pass(struct body *b);                            /* KEEP -> PASS: too large to keep */
-void body_complete(struct body *b, struct span trailer);   /* trailer: raw "Name: value\r\n" lines, copied; may be empty */
+char *body_room(struct body *b, size_t *n_bytes); /* writable room (>= 1 byte) at the end; allocates
+                                                     a chunk when the last is full */
+void body_commit(struct body *b,
+                 size_t n_bytes); /* publishes what was written into the room, wakes readers */
+void body_append(struct body *b, struct span bytes); /* copies and publishes */
+bool body_wants(struct body *b); /* false: stop reading the origin, the task will be woken */
+void body_pass(struct body *b);  /* KEEP -> PASS: too large to keep */
+void
+body_complete(struct body *b,
+              struct span trailer); /* trailer: raw "Name: value\r\n" lines, copied; may be empty */
 void body_fail(struct body *b, enum fault why);
-void body_detach_fill(struct body *b);                     /* the fill goes away: no wake of its task after this */
+void body_detach_fill(struct body *b); /* the fill goes away: no wake of its task after this */
 
 /* ---- everybody ---- */
 enum body_state body_state(const struct body *b);
 enum body_mode body_mode(const struct body *b);
-uint64_t body_published(const struct body *b);             /* bytes so far; the length when COMPLETE */
-size_t body_bytes_held(const struct body *b);              /* memory, overhead included, for accounting */
-unsigned body_readers(struct body *b);                     /* those that opened while FILLING and are still open */
+uint64_t body_published(const struct body *b); /* bytes so far; the length when COMPLETE */
+size_t body_bytes_held(const struct body *b);  /* memory, overhead included, for accounting */
+unsigned body_readers(struct body *b); /* those that opened while FILLING and are still open */
 enum fault body_fault(const struct body *b);
-struct span body_trailer(const struct body *b);            /* when COMPLETE */
+struct span body_trailer(const struct body *b); /* when COMPLETE */
 
 /* ---- a reader ---- */
-/* From offset `from`: only in KEEP mode, or in PASS mode as long as nothing was dropped. false: too late. task is queued on loop when, after
- * BODY_WAIT, something changes. */
-bool body_reader_open(struct body_reader *r, struct body *b, uint64_t from, struct loop *loop, struct loop_task *task);
-enum source_state body_reader_peek(struct body_reader *r, struct iovec *runs, int max, int *n);   /* DATA, WAIT (registered), END, FAULT */
+/* From offset `from`: only in KEEP mode, or in PASS mode as long as nothing was dropped. false: too
+ * late. task is queued on loop when, after BODY_WAIT, something changes. */
+bool body_reader_open(struct body_reader *r, struct body *b, uint64_t from, struct loop *loop,
+                      struct loop_task *task);
+enum source_state body_reader_peek(struct body_reader *r, struct iovec *runs, int max,
+                                   int *n); /* DATA, WAIT (registered), END, FAULT */
 void body_reader_consume(struct body_reader *r, size_t n_bytes);
-void body_reader_close(struct body_reader *r);             /* no wake after this (the caller cancels its task itself) */
+void body_reader_close(
+    struct body_reader *r); /* no wake after this (the caller cancels its task itself) */
 
 #endif

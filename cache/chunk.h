@@ -1,7 +1,8 @@
 /* cache/chunk.h - counted blocks of a body, linked forwards. Private to body.c.
  *
- * A chunk holds one reference on its next; so whoever holds a chunk holds all that follow, and what lies before the last holder is gone.
- * All but `next`, the count and the unpublished bytes is fixed at birth. */
+ * A chunk holds one reference on its next; so whoever holds a chunk holds all that follow, and what
+ * lies before the last holder is gone. All but `next`, the count and the unpublished bytes is fixed
+ * at birth. */
 #ifndef CACHE_CHUNK_H
 #define CACHE_CHUNK_H
 
@@ -9,10 +10,10 @@
 #include "base/span.h"
 
 struct chunk {
-    _Atomic(struct chunk *) next;    /* NULL -> set once, by the writer */
+    _Atomic(struct chunk *) next; /* NULL -> set once, by the writer */
     struct ref refs;
     uint32_t room;
-    uint64_t at;                     /* offset of the first byte in the body */
+    uint64_t at; /* offset of the first byte in the body */
     char bytes[];
 };
 
@@ -22,7 +23,8 @@ struct chunk {
 #define CHUNK_MEDIUM (16384 - CHUNK_OVERHEAD)
 #define CHUNK_LARGE (65536 - CHUNK_OVERHEAD)
 
-struct chunk *chunk_new(size_t room, uint64_t at);     /* one reference; medium and large ones may be warm */
+struct chunk *chunk_new(size_t room,
+                        uint64_t at); /* one reference; medium and large ones may be warm */
 void chunk_unref(struct chunk **held);
 
 static inline uint64_t

@@ -1,7 +1,8 @@
 /* cache/entry.h - one stored (or passing) response: an immutable head and a shared body.
  *
- * FILLING -> COMPLETE | ABANDONED (the body's state says which). Each holder has one reference: the index (while findable), the fill (while FILLING),
- * each reader. Freshening makes a new entry with a new head and the same body; old readers keep the old one. */
+ * FILLING -> COMPLETE | ABANDONED (the body's state says which). Each holder has one reference: the
+ * index (while findable), the fill (while FILLING), each reader. Freshening makes a new entry with
+ * a new head and the same body; old readers keep the old one. */
 #ifndef CACHE_ENTRY_H
 #define CACHE_ENTRY_H
 
@@ -15,21 +16,25 @@ struct store_shard;
 struct entry {
     uint32_t magic;
     struct ref refs;
-    struct head *head;               /* never changes */
+    struct head *head; /* never changes */
     struct body *body;
-    struct span vary;                /* vary_spec of the request that brought it; owned by the entry */
-    uint64_t length;                 /* as announced, UINT64_MAX: not; never changes (entry_length) */
+    struct span vary; /* vary_spec of the request that brought it; owned by the entry */
+    uint64_t length;  /* as announced, UINT64_MAX: not; never changes (entry_length) */
     /* --- store.c's own, under the shard lock --- */
-    struct store_shard *shard;       /* set when it becomes findable, never cleared: where `node` may be read */
+    struct store_shard
+        *shard; /* set when it becomes findable, never cleared: where `node` may be read */
     struct list lru, variants;
-    struct store_node *node;         /* NULL: not findable */
-    size_t charged;                  /* bytes counted against cache_mem */
+    struct store_node *node; /* NULL: not findable */
+    size_t charged;          /* bytes counted against cache_mem */
     int64_t used_ms;
 };
 
-struct entry *entry_new(struct head **head, struct body **body, struct span vary, uint64_t length);   /* takes both references */
-struct entry *entry_freshened(const struct entry *old, struct head **head);                          /* new head, same body */
-uint64_t entry_length(const struct entry *e);    /* of the whole representation; UINT64_MAX while it is not known */
+struct entry *entry_new(struct head **head, struct body **body, struct span vary,
+                        uint64_t length); /* takes both references */
+struct entry *entry_freshened(const struct entry *old,
+                              struct head **head); /* new head, same body */
+uint64_t entry_length(
+    const struct entry *e); /* of the whole representation; UINT64_MAX while it is not known */
 void entry_ref(struct entry *e);
 void entry_unref(struct entry **held);
 

@@ -1,6 +1,7 @@
 /* cache/index.h - one shard's table from keys to nodes. Private to store.c.
  *
- * Pure bookkeeping under the shard's lock. The table grows by doubling; the nodes move a few buckets at a time, so that no lookup ever waits for a rehash. */
+ * Pure bookkeeping under the shard's lock. The table grows by doubling; the nodes move a few
+ * buckets at a time, so that no lookup ever waits for a rehash. */
 #ifndef CACHE_INDEX_H
 #define CACHE_INDEX_H
 
@@ -10,28 +11,29 @@
 struct ticket;
 
 struct store_node {
-    struct store_node *next;         /* in its bucket */
+    struct store_node *next; /* in its bucket */
     uint64_t digest[2];
-    struct list variants;            /* entries, newest Date first */
-    struct ticket *tickets;          /* pending fills, newest first */
-    char *vary_names;                /* "accept,cookie": what the newest response selected by; NULL: nothing */
-    int64_t unshareable_until_ms;    /* 0: not remembered as such */
-    struct list bare;                /* in the shard's queue while only that memory keeps the node */
+    struct list variants;   /* entries, newest Date first */
+    struct ticket *tickets; /* pending fills, newest first */
+    char *vary_names; /* "accept,cookie": what the newest response selected by; NULL: nothing */
+    int64_t unshareable_until_ms; /* 0: not remembered as such */
+    struct list bare;             /* in the shard's queue while only that memory keeps the node */
     uint32_t n_variants, charged;
     uint32_t uri_n;
     char uri[];
 };
 
 struct index {
-    struct store_node **buckets, **old;  /* old: being moved, NULL when done */
-    size_t n_buckets, n_old, moved;      /* powers of two; old buckets below `moved` are empty */
+    struct store_node **buckets, **old; /* old: being moved, NULL when done */
+    size_t n_buckets, n_old, moved;     /* powers of two; old buckets below `moved` are empty */
     size_t n_nodes;
 };
 
 void index_init(struct index *ix);
-void index_free(struct index *ix);                                   /* must be empty */
+void index_free(struct index *ix); /* must be empty */
 struct store_node *index_find(const struct index *ix, const struct cache_key *key);
-struct store_node *index_add(struct index *ix, const struct cache_key *key);     /* not there yet; charged is set */
-void index_remove(struct index *ix, struct store_node *node);        /* frees it */
+struct store_node *index_add(struct index *ix,
+                             const struct cache_key *key);    /* not there yet; charged is set */
+void index_remove(struct index *ix, struct store_node *node); /* frees it */
 
 #endif

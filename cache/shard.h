@@ -13,12 +13,12 @@
 struct store_shard {
     pthread_mutex_t lock;
     struct index index;
-    struct list order;               /* of eviction */
-    struct list bare;                /* nodes that are only a memory, oldest first */
+    struct list order; /* of eviction */
+    struct list bare;  /* nodes that are only a memory, oldest first */
     size_t n_bare, bare_bytes;
     uint64_t n_entries;
-    _Atomic int64_t victim_used_ms;  /* INT64_MAX: there is none */
-    char apart[64];                  /* no cache line shared with the next shard */
+    _Atomic int64_t victim_used_ms; /* INT64_MAX: there is none */
+    char apart[64];                 /* no cache line shared with the next shard */
 };
 
 struct store {
@@ -31,17 +31,24 @@ struct store {
     struct store_shard *shards;
 };
 
-struct store_node *shard_node_add(struct store *s, struct store_shard *shard, const struct cache_key *key);
+struct store_node *shard_node_add(struct store *s, struct store_shard *shard,
+                                  const struct cache_key *key);
 /* After each change to a node: it may be gone after this, when there was nothing left in it. */
 void shard_node_settle(struct store *s, struct store_shard *shard, struct store_node *node);
-void shard_trim_bare(struct store *s, struct store_shard *shard, int64_t now_ms);   /* drops expired memories, and the oldest of too many */
+void shard_trim_bare(struct store *s, struct store_shard *shard,
+                     int64_t now_ms); /* drops expired memories, and the oldest of too many */
 
-/* Makes e findable in place of the variant with an equal spec. false: nobody could use it, or it is larger than the whole cache. */
-bool shard_variant_add(struct store *s, struct store_shard *shard, struct store_node *node, struct entry *e, struct list *dead);
-/* The index's reference goes to `dead`, for shard_dead_release after the lock. The node is settled by the caller. */
-void shard_variant_remove(struct store *s, struct store_shard *shard, struct entry *e, struct list *dead);
+/* Makes e findable in place of the variant with an equal spec. false: nobody could use it, or it is
+ * larger than the whole cache. */
+bool shard_variant_add(struct store *s, struct store_shard *shard, struct store_node *node,
+                       struct entry *e, struct list *dead);
+/* The index's reference goes to `dead`, for shard_dead_release after the lock. The node is settled
+ * by the caller. */
+void shard_variant_remove(struct store *s, struct store_shard *shard, struct entry *e,
+                          struct list *dead);
 struct entry *shard_variant_with_spec(const struct store_node *node, struct span spec);
-void shard_note_victim(struct store *s, struct store_shard *shard);                  /* after the order's end has changed */
+void shard_note_victim(struct store *s,
+                       struct store_shard *shard); /* after the order's end has changed */
 bool shard_entry_is_usable(const struct entry *e);
 bool shard_entry_selected_by(const struct entry *e, const struct request_head *request);
 size_t shard_entry_cost(const struct entry *e);
@@ -49,7 +56,8 @@ size_t shard_entry_cost(const struct entry *e);
 void shard_dead_release(struct list *dead);
 void shard_evict_to_limit(struct store *s);
 
-void collapse_outdate(struct store_node *node);      /* collapse.c: what its tickets bring is not stored */
+void
+collapse_outdate(struct store_node *node); /* collapse.c: what its tickets bring is not stored */
 
 static inline struct store_shard *
 shard_of(struct store *s, const struct cache_key *key)

@@ -1,4 +1,5 @@
-/* cache/storable.h - may this response be stored? (RFC 9111 section 3). Pure: verdict and reason. */
+/* cache/storable.h - may this response be stored? (RFC 9111 section 3). Pure: verdict and reason.
+ */
 #ifndef CACHE_STORABLE_H
 #define CACHE_STORABLE_H
 
@@ -7,14 +8,18 @@
 
 struct storable {
     bool yes;
-    bool shareable;                  /* waiting requests may use it (collapsed forwarding), even when it is stale at once */
-    const char *why;                 /* one word for Cache-Status detail and logs: "no-store", "private", "authorization", "method", "status", "vary", "no-freshness"... */
+    bool shareable;  /* waiting requests may use it (collapsed forwarding), even when it is stale at
+                        once */
+    const char *why; /* one word for Cache-Status detail and logs: "no-store", "private",
+                        "authorization", "method", "status", "vary", "no-freshness"... */
 };
 
-/* head: of the response (head_new). A response without freshness and without validator is still stored when its status is cacheable
- * by default? Yes: with a heuristic lifetime of 0 it serves collapsed requests, max-stale and stale-on-error (Squid stores it likewise when it
- * has a validator). min_fresh rule: see .c. */
-struct storable response_storable(const struct request_head *request, const struct cache_control *request_cc, const struct head *head,
+/* head: of the response (head_new). A response without freshness and without validator is still
+ * stored when its status is cacheable by default? Yes: with a heuristic lifetime of 0 it serves
+ * collapsed requests, max-stale and stale-on-error (Squid stores it likewise when it has a
+ * validator). min_fresh rule: see .c. */
+struct storable response_storable(const struct request_head *request,
+                                  const struct cache_control *request_cc, const struct head *head,
                                   const struct refresh_rule *rule);
 
 #endif

@@ -1,65 +1,89 @@
-/* cache/store.h - the front door: lookup, reserve, publish, freshen, abandon, withdraw, purge. Thread-safe.
+/* cache/store.h - the front door: lookup, reserve, publish, freshen, abandon, withdraw, purge.
+ * Thread-safe.
  *
- * A sharded table of nodes, one per key; a node has its stored variants (newest first), its pending fills (tickets) with waiters, and a memory of
- * "not shareable" (RFC 9111 section 4, collapsed requests). Exact LRU by bytes within a shard; the shard with the oldest tail gives way first.
+ * A sharded table of nodes, one per key; a node has its stored variants (newest first), its pending
+ * fills (tickets) with waiters, and a memory of "not shareable" (RFC 9111 section 4, collapsed
+ * requests). Exact LRU by bytes within a shard; the shard with the oldest tail gives way first.
  *
- * Lock order: shard lock -> body lock -> loop post lock. No callback and no I/O under a lock; waiters are woken by loop_wake.
+ * Lock order: shard lock -> body lock -> loop post lock. No callback and no I/O under a lock;
+ * waiters are woken by loop_wake.
  *
- * Bytes are charged at publish (head, entry, node, table slot) and when the body completes (store_charge), all against limit_bytes. */
+ * Bytes are charged at publish (head, entry, node, table slot) and when the body completes
+ * (store_charge), all against limit_bytes. */
 #ifndef CACHE_STORE_H
 #define CACHE_STORE_H
 
 #include "cache/entry.h"
 
 struct store;
-struct ticket;                       /* the right (and duty) to bring a response for a key: ends by publish, freshen or abandon, exactly once */
+struct ticket; /* the right (and duty) to bring a response for a key: ends by publish, freshen or
+                  abandon, exactly once */
 
 struct store_options {
-    uint64_t limit_bytes;            /* cache_mem */
-    unsigned shards;                 /* 0: 16 */
-    int64_t unshareable_ms;          /* how long a key that turned out not shareable goes uncollapsed; 0: 10 s */
+    uint64_t limit_bytes; /* cache_mem */
+    unsigned shards;      /* 0: 16 */
+    /* how long a key that turned out not shareable goes uncollapsed; 0: 10 s */
+    int64_t unshareable_ms;
 };
 
-struct store_waiter {                /* inside its owner */
+struct store_waiter { /* inside its owner */
     struct list link;
     struct loop *loop;
-    struct loop_task *task;          /* queued once when the ticket ends */
-    struct store_node *node;         /* NULL: not waiting; changes until the task runs, so ask only there */
-    struct entry *entry;             /* when woken: the response to use at once, if the ticket published a shareable one that this request selects; a reference */
-    struct store_shard *shard;       /* private to store.c */
-    const struct request_head *request;  /* set by store_reserve; must stay as it is while waiting: other threads read it */
+    struct loop_task *task;  /* queued once when the ticket ends */
+    struct store_node *node; /* NULL: not waiting; changes until the task runs, so ask only there */
+    struct entry *entry;     /* when woken: the response to use at once, if the ticket published a
+                                shareable one that this request selects; a reference */
+    struct store_shard *shard; /* private to store.c */
+    /* set by store_reserve; must stay as it is while waiting: other threads read it */
+    const struct request_head *request;
 };
 
 enum reserve { RESERVE_LEAD, RESERVE_WAIT };
 
 struct store *store_new(const struct store_options *o);
 void store_free(struct store **s);
-void store_limit(struct store *s, uint64_t limit_bytes);                 /* a reload may change cache_mem; evicts at once */
-/* The newest variant this request selects (its age by Date, then arrival), complete or still filling, with a reference; NULL: none. Touches LRU.
- * *vary_miss: there were variants, none fits. */
-struct entry *store_lookup(struct store *s, const struct cache_key *key, const struct request_head *request, bool *vary_miss);
-/* All variants under a key that have a validator, for one If-None-Match; references in out; returns how many. */
-unsigned store_variants(struct store *s, const struct cache_key *key, struct entry **out, unsigned max);
-/* LEAD: *ticket is ours. WAIT: another's fill is pending for what this request would select; w is queued and its task runs when that ends.
- * collapse false: always LEAD. A key remembered as not shareable: LEAD at once. */
-enum reserve store_reserve(struct store *s, const struct cache_key *key, const struct request_head *request, bool collapse,
+void store_limit(struct store *s,
+                 uint64_t limit_bytes); /* a reload may change cache_mem; evicts at once */
+/* The newest variant this request selects (its age by Date, then arrival), complete or still
+ * filling, with a reference; NULL: none. Touches LRU. *vary_miss: there were variants, none fits.
+ */
+struct entry *store_lookup(struct store *s, const struct cache_key *key,
+                           const struct request_head *request, bool *vary_miss);
+/* All variants under a key that have a validator, for one If-None-Match; references in out; returns
+ * how many. */
+unsigned store_variants(struct store *s, const struct cache_key *key, struct entry **out,
+                        unsigned max);
+/* LEAD: *ticket is ours. WAIT: another's fill is pending for what this request would select; w is
+ * queued and its task runs when that ends. collapse false: always LEAD. A key remembered as not
+ * shareable: LEAD at once. */
+enum reserve store_reserve(struct store *s, const struct cache_key *key,
+                           const struct request_head *request, bool collapse,
                            struct store_waiter *w, struct ticket **ticket);
-void store_wait_cancel(struct store *s, struct store_waiter *w);         /* also drops w->entry */
-/* The response head is here: e becomes findable (replacing the variant it matches) and the waiters get it. Ends the ticket. */
+void store_wait_cancel(struct store *s, struct store_waiter *w); /* also drops w->entry */
+/* The response head is here: e becomes findable (replacing the variant it matches) and the waiters
+ * get it. Ends the ticket. */
 void store_publish(struct store *s, struct ticket **t, struct entry *e);
 /* A 304 came: `fresh` (entry_freshened) replaces `old`, waiters get it. Ends the ticket. */
 void store_freshen(struct store *s, struct ticket **t, struct entry *old, struct entry *fresh);
-/* Nothing storable came. unshareable: remember it, waiters go on by themselves in parallel. shared: an entry the waiters may still use although it is not
- * stored (e.g. stale on arrival); NULL: none. Ends the ticket. */
+/* Nothing storable came. unshareable: remember it, waiters go on by themselves in parallel. shared:
+ * an entry the waiters may still use although it is not stored (e.g. stale on arrival); NULL: none.
+ * Ends the ticket. */
 void store_abandon(struct store *s, struct ticket **t, bool unshareable, struct entry *shared);
-void store_charge(struct store *s, struct entry *e);                     /* the body grew or is complete: count it, evict others */
-void store_withdraw(struct store *s, struct entry *e);                   /* no longer findable (fill failed, too large, invalid) */
-unsigned store_invalidate(struct store *s, const struct cache_key *key); /* all variants; returns how many there were */
+void store_charge(struct store *s,
+                  struct entry *e); /* the body grew or is complete: count it, evict others */
+void store_withdraw(struct store *s,
+                    struct entry *e); /* no longer findable (fill failed, too large, invalid) */
+unsigned
+store_invalidate(struct store *s,
+                 const struct cache_key *key); /* all variants; returns how many there were */
 void store_purge_all(struct store *s);
 
-struct store_stats { uint64_t entries, bytes, limit, evicted, nodes; };
+struct store_stats {
+    uint64_t entries, bytes, limit, evicted, nodes;
+};
 void store_stats(struct store *s, struct store_stats *out);
 /* Calls fn for up to max entries (any order), under the shard lock: copy what you need. */
-void store_each(struct store *s, void (*fn)(void *arg, struct span uri, const struct entry *e), void *arg, unsigned max);
+void store_each(struct store *s, void (*fn)(void *arg, struct span uri, const struct entry *e),
+                void *arg, unsigned max);
 
 #endif

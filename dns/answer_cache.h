@@ -8,7 +8,7 @@
 #include "dns/name.h"
 #include "dns/order.h"
 
-#define FAILURE_TTL_MOST_S 10    /* a name server that had an accident is asked again soon */
+#define FAILURE_TTL_MOST_S 10 /* a name server that had an accident is asked again soon */
 
 /* How long this may be kept: its ttl_s within what the operator allows. Failures bring none. */
 int64_t answer_cache_lifetime(const struct answer_cache *c, const struct half_answer *h);

@@ -14,13 +14,13 @@
 struct hosts;
 
 struct hosts *hosts_new(struct span text);
-void hosts_free(struct hosts **h);          /* NULL inside is fine */
-uint64_t hosts_count(const struct hosts *h);        /* names */
+void hosts_free(struct hosts **h);           /* NULL inside is fine */
+uint64_t hosts_count(const struct hosts *h); /* names */
 /* false: not there. A name is one whatever its last dot; out: HALVES of them,
  * all set. */
 bool hosts_find(const struct hosts *h, const struct dns_name *name, struct half_answer *out);
 
-struct hosts_stamp {                        /* which version of the file was read last */
+struct hosts_stamp { /* which version of the file was read last */
     struct timespec mtime;
     off_t size;
     ino_t ino;

@@ -7,7 +7,7 @@
 
 #include "base/span.h"
 
-#define NAME_MAX_BYTES 253       /* RFC 1035 section 2.3.4, as text without the last dot */
+#define NAME_MAX_BYTES 253 /* RFC 1035 section 2.3.4, as text without the last dot */
 #define NAME_LABEL_BYTES 63
 
 struct dns_name {

@@ -8,15 +8,15 @@
 
 enum half { HALF_V6, HALF_V4, HALVES };
 enum half_kind {
-    HALF_NONE,                   /* not asked, or nothing that may be kept */
+    HALF_NONE, /* not asked, or nothing that may be kept */
     HALF_ADDRESSES,
-    HALF_NO_NAME,                /* NXDOMAIN */
-    HALF_NO_DATA,                /* the name exists, without addresses of this family */
+    HALF_NO_NAME, /* NXDOMAIN */
+    HALF_NO_DATA, /* the name exists, without addresses of this family */
     HALF_FAILED,
     HALF_TIMEOUT
 };
 
-struct half_answer {             /* what is known of one family */
+struct half_answer { /* what is known of one family */
     enum half_kind kind;
     unsigned n;
     int64_t ttl_s;

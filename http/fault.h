@@ -14,10 +14,10 @@ enum fault {
 };
 
 unsigned fault_status(enum fault f);
-const char *fault_token(enum fault f);       /* RFC 9209 error token, "" when none */
+const char *fault_token(enum fault f); /* RFC 9209 error token, "" when none */
 enum log_level fault_level(enum fault f);
-const char *fault_page(enum fault f);        /* "ERR_DNS_FAIL" */
+const char *fault_page(enum fault f); /* "ERR_DNS_FAIL" */
 const char *fault_sentence(enum fault f);
-const char *fault_name(enum fault f);        /* "DNS_TIMEOUT" */
+const char *fault_name(enum fault f); /* "DNS_TIMEOUT" */
 
 #endif

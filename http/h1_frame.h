@@ -1,4 +1,5 @@
-/* http/h1_frame.h - where a message body ends (RFC 9112 sections 6 and 7). Ambiguous framing is refused, never guessed. */
+/* http/h1_frame.h - where a message body ends (RFC 9112 sections 6 and 7). Ambiguous framing is
+ * refused, never guessed. */
 #ifndef HTTP_H1_FRAME_H
 #define HTTP_H1_FRAME_H
 
@@ -8,38 +9,45 @@ enum framing { FRAMING_NONE, FRAMING_LENGTH, FRAMING_CHUNKED, FRAMING_CLOSE };
 
 struct framed {
     enum framing how;
-    uint64_t length;         /* FRAMING_LENGTH only; at most 2^62 */
-    bool must_close;         /* framing was doubtful but decidable: do not reuse the connection */
+    uint64_t length; /* FRAMING_LENGTH only; at most 2^62 */
+    bool must_close; /* framing was doubtful but decidable: do not reuse the connection */
 };
 
-/* Requests: Transfer-Encoding with Content-Length, in HTTP/1.0, or not exactly "chunked" -> BAD (501 for an unknown coding);
- * several or odd Content-Length -> BAD unless equal plain numbers (then one). */
-enum h1_result h1_frame_request(const struct request_head *r, struct framed *out, enum h1_reason *why);
-/* Responses to `method` (6.3): 1xx, 204, 304, HEAD, 2xx to CONNECT: NONE. Transfer-Encoding and Content-Length: chunked wins, must_close.
- * chunked not last, unknown codings alone: CLOSE with must_close when the last coding is not chunked... an unknown coding is BAD. */
-enum h1_result h1_frame_response(const struct response_head *r, enum method m, struct framed *out, enum h1_reason *why);
+/* Requests: Transfer-Encoding with Content-Length, in HTTP/1.0, or not exactly "chunked" -> BAD
+ * (501 for an unknown coding); several or odd Content-Length -> BAD unless equal plain numbers
+ * (then one). */
+enum h1_result h1_frame_request(const struct request_head *r, struct framed *out,
+                                enum h1_reason *why);
+/* Responses to `method` (6.3): 1xx, 204, 304, HEAD, 2xx to CONNECT: NONE. Transfer-Encoding and
+ * Content-Length: chunked wins, must_close. chunked not last, unknown codings alone: CLOSE with
+ * must_close when the last coding is not chunked... an unknown coding is BAD. */
+enum h1_result h1_frame_response(const struct response_head *r, enum method m, struct framed *out,
+                                 enum h1_reason *why);
 
-/* Is the connection kept after this message, by the sender's own words (RFC 9112 section 9.3)? Proxy-Connection counts in requests of 1.0 clients. */
+/* Is the connection kept after this message, by the sender's own words (RFC 9112 section 9.3)?
+ * Proxy-Connection counts in requests of 1.0 clients. */
 bool h1_keeps_alive_request(const struct request_head *r);
 bool h1_keeps_alive_response(const struct response_head *r);
 
-/* Chunked coding, incremental (section 7.1): strict sizes, CRLF only, extensions skipped but bounded, trailers bounded and dropped
- * into `trailer` as raw lines (validated field lines, without framing, routing and credential fields) for whoever wants them. */
+/* Chunked coding, incremental (section 7.1): strict sizes, CRLF only, extensions skipped but
+ * bounded, trailers bounded and dropped into `trailer` as raw lines (validated field lines, without
+ * framing, routing and credential fields) for whoever wants them. */
 struct chunked {
     int state;
-    uint64_t left;           /* of the current chunk */
-    uint32_t line_bytes;     /* of the current size line or trailer line */
+    uint64_t left;       /* of the current chunk */
+    uint32_t line_bytes; /* of the current size line or trailer line */
     uint32_t trailer_bytes;
-    uint64_t overhead, payload;   /* framing against body bytes, to bound waste */
-    int quoted;              /* inside a quoted chunk extension */
+    uint64_t overhead, payload; /* framing against body bytes, to bound waste */
+    int quoted;                 /* inside a quoted chunk extension */
     bool saw_cr;
 };
 enum chunked_result { CHUNKED_MORE, CHUNKED_DATA, CHUNKED_END, CHUNKED_BAD };
 
 void chunked_start(struct chunked *c);
-/* Consumes from *in. DATA: *data borrows from in. MORE: in is used up. END: the rest of *in is not ours.
- * trailer may be NULL. */
+/* Consumes from *in. DATA: *data borrows from in. MORE: in is used up. END: the rest of *in is not
+ * ours. trailer may be NULL. */
 struct buf;
-enum chunked_result chunked_next(struct chunked *c, struct span *in, struct span *data, struct buf *trailer);
+enum chunked_result chunked_next(struct chunked *c, struct span *in, struct span *data,
+                                 struct buf *trailer);
 
 #endif

@@ -1,12 +1,15 @@
-/* http/h1_write.h - heads to bytes. What was judged is what is sent: only parsed fields, CRLF, one space. */
+/* http/h1_write.h - heads to bytes. What was judged is what is sent: only parsed fields, CRLF, one
+ * space. */
 #ifndef HTTP_H1_WRITE_H
 #define HTTP_H1_WRITE_H
 
 #include "base/buf.h"
 #include "http/message.h"
 
-void h1_write_request_line(struct buf *b, struct span method, struct span target);     /* always HTTP/1.1 */
-void h1_write_status_line(struct buf *b, unsigned status, struct span reason);         /* always HTTP/1.1; empty reason allowed */
+void h1_write_request_line(struct buf *b, struct span method,
+                           struct span target); /* always HTTP/1.1 */
+void h1_write_status_line(struct buf *b, unsigned status,
+                          struct span reason); /* always HTTP/1.1; empty reason allowed */
 void h1_write_field(struct buf *b, struct span name, struct span value);
 void h1_write_fields(struct buf *b, const struct fields *f);
 /* "1a2b\r\n" of one chunk into out (at least 20 bytes); returns its length. */

@@ -9,9 +9,9 @@
 struct request_head {
     enum method method;
     struct span method_text;
-    struct span target;          /* as received */
-    struct uri uri;              /* of the target; filled by h1_parse_request */
-    unsigned minor;              /* HTTP/1.minor */
+    struct span target; /* as received */
+    struct uri uri;     /* of the target; filled by h1_parse_request */
+    unsigned minor;     /* HTTP/1.minor */
     struct fields fields;
 };
 

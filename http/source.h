@@ -1,7 +1,8 @@
 /* http/source.h - a body one can pull. Not asking is the back-pressure.
  *
- * peek lends up to max runs of bytes, valid until consume or close, and sets *n. After SOURCE_WAIT the source queues the
- * consumer's task once when there is something new (more bytes, the end, a fault); never from inside peek. */
+ * peek lends up to max runs of bytes, valid until consume or close, and sets *n. After SOURCE_WAIT
+ * the source queues the consumer's task once when there is something new (more bytes, the end, a
+ * fault); never from inside peek. */
 #ifndef HTTP_SOURCE_H
 #define HTTP_SOURCE_H
 
@@ -18,15 +19,15 @@ struct source_ops {
     const char *name;
     enum source_state (*peek)(struct source *s, struct iovec *runs, int max, int *n);
     void (*consume)(struct source *s, size_t n_bytes);
-    void (*close)(struct source *s);             /* no wake after this; frees the source */
+    void (*close)(struct source *s); /* no wake after this; frees the source */
 };
 
 struct source {
     const struct source_ops *ops;
-    struct loop *loop;                           /* of the consumer */
-    struct loop_task *wake;                      /* the consumer's task */
-    enum fault fault;                            /* why SOURCE_FAULT */
-    struct span trailer;                         /* at SOURCE_END: raw "Name: value\r\n" lines, or empty */
+    struct loop *loop;      /* of the consumer */
+    struct loop_task *wake; /* the consumer's task */
+    enum fault fault;       /* why SOURCE_FAULT */
+    struct span trailer;    /* at SOURCE_END: raw "Name: value\r\n" lines, or empty */
 };
 
 static inline enum source_state

@@ -1,4 +1,5 @@
-/* Arguments, signals and the life of the process. The main thread waits for signals and does what must not happen on a worker. */
+/* Arguments, signals and the life of the process. The main thread waits for signals and does what
+ * must not happen on a worker. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -29,14 +30,18 @@ struct arguments {
 static int
 usage(int status)
 {
-    fputs("usage: cuttle [-N] [-z] [-f FILE] [-d LEVEL] [-k parse|check|reconfigure|rotate|shutdown|kill] [-v]\n"
+    fputs("usage: cuttle [-N] [-z] [-f FILE] [-d LEVEL] [-k "
+          "parse|check|reconfigure|rotate|shutdown|kill] [-v]\n"
           "  -N, --foreground  stay in the foreground\n"
-          "  -f FILE           configuration, in the squid.conf dialect; without it a built-in one for this machine only\n"
+          "  -f FILE           configuration, in the squid.conf dialect; without it a built-in one "
+          "for this machine only\n"
           "  -k parse          read the configuration, say what is wrong, do nothing else\n"
           "  -k check          is a process with this configuration's pid file running?\n"
           "  -k reconfigure | rotate | shutdown | kill   signal that process\n"
-          "  -z                prepare cache directories (there is nothing to prepare for a cache in memory)\n"
-          "  -d LEVEL          events shown: 0 errors to 5 everything (3: what an operator wants to know)\n"
+          "  -z                prepare cache directories (there is nothing to prepare for a cache "
+          "in memory)\n"
+          "  -d LEVEL          events shown: 0 errors to 5 everything (3: what an operator wants "
+          "to know)\n"
           "  -v                version\n"
           "  --print-conf      the built-in configuration\n"
           "  --man8, --man5    the manual pages, as roff\n",
@@ -132,8 +137,12 @@ running_pid(const struct conf *c)
 static int
 signal_of_command(const char *word)
 {
-    static const struct { const char *word; int signal; } COMMANDS[] = {
-        {"reconfigure", SIGHUP}, {"rotate", SIGUSR1}, {"shutdown", SIGTERM}, {"interrupt", SIGINT}, {"kill", SIGKILL}, {"check", 0},
+    static const struct {
+        const char *word;
+        int signal;
+    } COMMANDS[] = {
+        {"reconfigure", SIGHUP}, {"rotate", SIGUSR1}, {"shutdown", SIGTERM},
+        {"interrupt", SIGINT},   {"kill", SIGKILL},   {"check", 0},
     };
 
     for (size_t i = 0; i < sizeof COMMANDS / sizeof COMMANDS[0]; i++)
@@ -154,7 +163,8 @@ command_signal(const struct arguments *a)
     if (!c)
         say(&errors);
     else if (pid == 0)
-        fprintf(stderr, "cuttle: no running process: pid_filename %s can't be read\n", c->pid_filename ? c->pid_filename : "none");
+        fprintf(stderr, "cuttle: no running process: pid_filename %s can't be read\n",
+                c->pid_filename ? c->pid_filename : "none");
     else if (kill(pid, signal) < 0)
         fprintf(stderr, "cuttle: process %ld: %s\n", (long)pid, strerror(errno));
     else
@@ -212,14 +222,17 @@ static int
 drop_root(const struct conf *c)
 {
     const struct passwd *user = c->cache_effective_user ? getpwnam(c->cache_effective_user) : NULL;
-    const struct group *group = c->cache_effective_group ? getgrnam(c->cache_effective_group) : NULL;
+    const struct group *group =
+        c->cache_effective_group ? getgrnam(c->cache_effective_group) : NULL;
     gid_t gid = group ? group->gr_gid : user ? user->pw_gid : 0;
 
     if (geteuid() != 0 || !c->cache_effective_user)
         return 0;
-    if (user && initgroups(user->pw_name, gid) == 0 && setgid(gid) == 0 && setuid(user->pw_uid) == 0)
+    if (user && initgroups(user->pw_name, gid) == 0 && setgid(gid) == 0 &&
+        setuid(user->pw_uid) == 0)
         return 0;
-    fprintf(stderr, "cuttle: cache_effective_user %s: %s\n", c->cache_effective_user, user ? strerror(errno) : "no such user");
+    fprintf(stderr, "cuttle: cache_effective_user %s: %s\n", c->cache_effective_user,
+            user ? strerror(errno) : "no such user");
     return -1;
 }
 
@@ -231,13 +244,14 @@ greet(const struct conf *c)
 
     if (c->n_ports)
         (void)addr_format_port(&c->ports[0].address, at);
-    printf("cuttle %s is up on %s\n\n"
-           "  try it       curl -x http://%s http://example.com/\n"
-           "  environment  export http_proxy=http://%s https_proxy=http://%s\n"
-           "  apt          echo 'Acquire::http::Proxy \"http://%s\";' > /etc/apt/apt.conf.d/01proxy\n"
-           "  status       http://%s/squid-internal-mgr/\n"
-           "  stop         Ctrl-C\n\n",
-           CUTTLE_VERSION, at, at, at, at, at, at);
+    printf(
+        "cuttle %s is up on %s\n\n"
+        "  try it       curl -x http://%s http://example.com/\n"
+        "  environment  export http_proxy=http://%s https_proxy=http://%s\n"
+        "  apt          echo 'Acquire::http::Proxy \"http://%s\";' > /etc/apt/apt.conf.d/01proxy\n"
+        "  status       http://%s/squid-internal-mgr/\n"
+        "  stop         Ctrl-C\n\n",
+        CUTTLE_VERSION, at, at, at, at, at, at);
     fflush(stdout);
 }
 
@@ -254,7 +268,8 @@ reload(struct setup *s, const char *path)
         log_event(LOG_NOTE, "%s", line);
     for (line = strtok(errors.at, "\n"); line; line = strtok(NULL, "\n"))
         log_event(LOG_ERROR, "%s", line);
-    log_event(fine ? LOG_NOTE : LOG_ERROR, fine ? "reconfigured" : "the configuration has errors: the old one stays");
+    log_event(fine ? LOG_NOTE : LOG_ERROR,
+              fine ? "reconfigured" : "the configuration has errors: the old one stays");
     buf_free(&notes);
     buf_free(&errors);
 }
@@ -264,7 +279,8 @@ begin_stop(struct setup *s, int signal)
 {
     int64_t grace_ms = signal == SIGINT && isatty(0) ? 0 : setup_conf(s)->shutdown_lifetime_ms;
 
-    log_event(LOG_NOTE, "signal %d: shutting down, at most %lld s for what is under way", signal, (long long)grace_ms / 1000);
+    log_event(LOG_NOTE, "signal %d: shutting down, at most %lld s for what is under way", signal,
+              (long long)grace_ms / 1000);
     setup_stop(s, grace_ms);
 }
 
@@ -284,7 +300,7 @@ serve(struct setup *s, const char *path, const sigset_t *signals)
             setup_rotate(s);
         else if (signal == SIGTERM || signal == SIGINT) {
             if (stopping)
-                setup_stop(s, 0);        /* asked twice: at once */
+                setup_stop(s, 0); /* asked twice: at once */
             else
                 begin_stop(s, signal);
             stopping = true;
@@ -323,12 +339,14 @@ announce(const struct arguments *a, const struct conf *c)
 {
     if (a->foreground && !a->conf)
         greet(c);
-    log_event(LOG_NOTE, "cuttle %s: accepting connections on %u port%s with %lld worker%s", CUTTLE_VERSION, c->n_ports,
-              c->n_ports == 1 ? "" : "s", (long long)c->workers, c->workers == 1 ? "" : "s");
+    log_event(LOG_NOTE, "cuttle %s: accepting connections on %u port%s with %lld worker%s",
+              CUTTLE_VERSION, c->n_ports, c->n_ports == 1 ? "" : "s", (long long)c->workers,
+              c->workers == 1 ? "" : "s");
 }
 
 static int
-run_configured(const struct arguments *a, const struct conf *c, struct setup *s, const sigset_t *signals)
+run_configured(const struct arguments *a, const struct conf *c, struct setup *s,
+               const sigset_t *signals)
 {
     if (drop_root(c) < 0)
         return 1;

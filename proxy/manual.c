@@ -1,4 +1,5 @@
-/* cuttle(8). The tables of faults and counters are the code's own, so that the page cannot fall behind. */
+/* cuttle(8). The tables of faults and counters are the code's own, so that the page cannot fall
+ * behind. */
 #include "proxy/manual.h"
 
 #include "base/counters.h"
@@ -8,10 +9,12 @@
 static void
 add_faults(struct buf *out)
 {
-    BUF_ADD(out, ".SH ERRORS\nWhat a client sees when there is no (whole) response, with the word of RFC 9209 in Proxy-Status and the code in the log:\n");
+    BUF_ADD(out, ".SH ERRORS\nWhat a client sees when there is no (whole) response, with the word "
+                 "of RFC 9209 in Proxy-Status and the code in the log:\n");
     for (int f = FAULT_NONE + 1; f < FAULTS; f++)
-        buf_addf(out, ".TP\n.B %u %s\n%s%s%s%s\n", fault_status(f), fault_page(f), fault_sentence(f), *fault_token(f) ? " (" : "",
-                 fault_token(f), *fault_token(f) ? ")" : "");
+        buf_addf(out, ".TP\n.B %u %s\n%s%s%s%s\n", fault_status(f), fault_page(f),
+                 fault_sentence(f), *fault_token(f) ? " (" : "", fault_token(f),
+                 *fault_token(f) ? ")" : "");
 }
 
 static void
@@ -26,10 +29,16 @@ static void
 add_choices(struct buf *out)
 {
     BUF_ADD(out, ".SH CHOICES\nWhere the standards leave a choice:\n"
-                 ".IP \\(bu\nAmbiguous framing is refused with 400 (requests) or 502 (responses) and the connection closed (RFC 9112 section 6.3).\n"
-                 ".IP \\(bu\nBare LF line ends, folded request fields and whitespace before a colon in requests are refused (RFC 9112 sections 2.2, 5.1, 5.2).\n"
-                 ".IP \\(bu\nA request that may have been acted upon is never sent twice: requests with a body and methods that are not idempotent always use a new connection (RFC 9110 section 9.2.2).\n"
-                 ".IP \\(bu\nWhen an origin does not answer, a stale response goes out unless must-revalidate, proxy-revalidate, s-maxage or no-cache forbid it (RFC 9111 section 4.2.4).\n"
+                 ".IP \\(bu\nAmbiguous framing is refused with 400 (requests) or 502 (responses) "
+                 "and the connection closed (RFC 9112 section 6.3).\n"
+                 ".IP \\(bu\nBare LF line ends, folded request fields and whitespace before a "
+                 "colon in requests are refused (RFC 9112 sections 2.2, 5.1, 5.2).\n"
+                 ".IP \\(bu\nA request that may have been acted upon is never sent twice: requests "
+                 "with a body and methods that are not idempotent always use a new connection (RFC "
+                 "9110 section 9.2.2).\n"
+                 ".IP \\(bu\nWhen an origin does not answer, a stale response goes out unless "
+                 "must-revalidate, proxy-revalidate, s-maxage or no-cache forbid it (RFC 9111 "
+                 "section 4.2.4).\n"
                  ".IP \\(bu\nEqual requests are collapsed unless collapsed_forwarding is off.\n"
                  ".IP \\(bu\nA half-closed client still gets its answer (RFC 9112 section 9.6).\n"
                  ".IP \\(bu\nOrigin-form requests are for the proxy's own pages only.\n");
@@ -38,22 +47,33 @@ add_choices(struct buf *out)
 void
 manual_cuttle8(struct buf *out)
 {
-    buf_addf(out, ".TH CUTTLE 8 \"\" \"cuttle %s\"\n.SH NAME\ncuttle \\- forward caching web proxy\n", CUTTLE_VERSION);
-    BUF_ADD(out, ".SH SYNOPSIS\n.B cuttle\n[\\-N] [\\-z] [\\-f FILE] [\\-d LEVEL] [\\-k COMMAND] [\\-v]\n.SH DESCRIPTION\n"
-                 "cuttle accepts HTTP/1.x clients, answers from a store in memory, and fetches what is missing from origins. It reads the squid.conf "
-                 "dialect (see cuttle.conf(5)) and writes Squid's access log. It measures at all times how many descriptors it holds for what, and "
+    buf_addf(out,
+             ".TH CUTTLE 8 \"\" \"cuttle %s\"\n.SH NAME\ncuttle \\- forward caching web proxy\n",
+             CUTTLE_VERSION);
+    BUF_ADD(out, ".SH SYNOPSIS\n.B cuttle\n[\\-N] [\\-z] [\\-f FILE] [\\-d LEVEL] [\\-k COMMAND] "
+                 "[\\-v]\n.SH DESCRIPTION\n"
+                 "cuttle accepts HTTP/1.x clients, answers from a store in memory, and fetches "
+                 "what is missing from origins. It reads the squid.conf "
+                 "dialect (see cuttle.conf(5)) and writes Squid's access log. It measures at all "
+                 "times how many descriptors it holds for what, and "
                  "what finding the ready ones costs.\n.SH OPTIONS\n"
                  ".TP\n.B \\-N, \\-\\-foreground\nStay in the foreground.\n"
-                 ".TP\n.B \\-f FILE\nThe configuration. Without it a built-in one for this machine only (see \\-\\-print\\-conf).\n"
-                 ".TP\n.B \\-k parse\nRead the configuration, print every mistake as file:line: directive: what was expected; exit status 1 if there is one.\n"
+                 ".TP\n.B \\-f FILE\nThe configuration. Without it a built-in one for this machine "
+                 "only (see \\-\\-print\\-conf).\n"
+                 ".TP\n.B \\-k parse\nRead the configuration, print every mistake as file:line: "
+                 "directive: what was expected; exit status 1 if there is one.\n"
                  ".TP\n.B \\-k check\nExit status 0 if the process of pid_filename runs.\n"
-                 ".TP\n.B \\-k reconfigure | rotate | shutdown | kill\nSend that process SIGHUP, SIGUSR1, SIGTERM or SIGKILL.\n"
+                 ".TP\n.B \\-k reconfigure | rotate | shutdown | kill\nSend that process SIGHUP, "
+                 "SIGUSR1, SIGTERM or SIGKILL.\n"
                  ".TP\n.B \\-z\nPrepare cache directories: nothing to do for a cache in memory.\n"
                  ".TP\n.B \\-d LEVEL\nEvents shown, 0 (fatal) to 5 (debug); 3 is the default.\n"
-                 ".SH SIGNALS\n.TP\n.B SIGHUP\nRead the configuration again; with mistakes in it the old one stays.\n"
+                 ".SH SIGNALS\n.TP\n.B SIGHUP\nRead the configuration again; with mistakes in it "
+                 "the old one stays.\n"
                  ".TP\n.B SIGUSR1\nRotate the logs (logfile_rotate), no line lost.\n"
-                 ".TP\n.B SIGTERM, SIGINT\nStop: listeners close at once, what is under way has shutdown_lifetime. Sent again: at once.\n"
-                 ".SH PAGES\nhttp://PROXY/squid\\-internal\\-mgr/menu lists the reports; readiness and filedescriptors are the measurement; /metrics is for Prometheus.\n");
+                 ".TP\n.B SIGTERM, SIGINT\nStop: listeners close at once, what is under way has "
+                 "shutdown_lifetime. Sent again: at once.\n"
+                 ".SH PAGES\nhttp://PROXY/squid\\-internal\\-mgr/menu lists the reports; readiness "
+                 "and filedescriptors are the measurement; /metrics is for Prometheus.\n");
     add_choices(out);
     add_faults(out);
     add_counters(out);

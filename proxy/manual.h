@@ -1,4 +1,5 @@
-/* proxy/manual.h - cuttle(8) as roff; cuttle.conf(5) comes from conf/directives.def (conf_manual). */
+/* proxy/manual.h - cuttle(8) as roff; cuttle.conf(5) comes from conf/directives.def (conf_manual).
+ */
 #ifndef PROXY_MANUAL_H
 #define PROXY_MANUAL_H
 

@@ -1,4 +1,5 @@
-/* From plain data to running parts. Everything that can fail is tried before anything runs; a reload either swaps the whole configuration or nothing. */
+/* From plain data to running parts. Everything that can fail is tried before anything runs; a
+ * reload either swaps the whole configuration or nothing. */
 #include "proxy/setup.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ struct setup {
     struct store *store;
     struct answer_cache *answers;
     struct resolver_options resolver;
-    struct conf *resolver_conf;              /* keeps the resolver's strings */
+    struct conf *resolver_conf; /* keeps the resolver's strings */
     struct manager *manager;
     struct worker *workers[WORKERS_MAX];
     unsigned n_workers;
@@ -38,11 +39,20 @@ static struct refresh_rule
 rule_of(const struct conf_refresh *r)
 {
     return (struct refresh_rule){
-        .min_s = r->min_s, .max_s = r->max_s, .percent = r->percent, .max_stale_s = r->max_stale_s,
-        .override_expire = r->override_expire, .override_lastmod = r->override_lastmod,
-        .reload_into_ims = r->reload_into_ims, .ignore_reload = r->ignore_reload, .ignore_no_store = r->ignore_no_store,
-        .ignore_private = r->ignore_private, .ignore_auth = r->ignore_auth,
-        .ignore_must_revalidate = r->ignore_must_revalidate, .store_stale = r->store_stale, .refresh_ims = r->refresh_ims,
+        .min_s = r->min_s,
+        .max_s = r->max_s,
+        .percent = r->percent,
+        .max_stale_s = r->max_stale_s,
+        .override_expire = r->override_expire,
+        .override_lastmod = r->override_lastmod,
+        .reload_into_ims = r->reload_into_ims,
+        .ignore_reload = r->ignore_reload,
+        .ignore_no_store = r->ignore_no_store,
+        .ignore_private = r->ignore_private,
+        .ignore_auth = r->ignore_auth,
+        .ignore_must_revalidate = r->ignore_must_revalidate,
+        .store_stale = r->store_stale,
+        .refresh_ims = r->refresh_ims,
     };
 }
 
@@ -80,8 +90,9 @@ speaks_of_purge(const struct conf *c)
 static void
 policy_plain(struct policy *p, const struct conf *c)
 {
-    int64_t keep = c->maximum_object_size < c->maximum_object_size_in_memory ? c->maximum_object_size
-                                                                             : c->maximum_object_size_in_memory;
+    int64_t keep = c->maximum_object_size < c->maximum_object_size_in_memory
+                       ? c->maximum_object_size
+                       : c->maximum_object_size_in_memory;
 
     p->pseudonym = pseudonym_of(c);
     p->request_limits = (struct h1_limits){(size_t)c->request_header_max_size, 32768, 1000};
@@ -95,7 +106,8 @@ policy_plain(struct policy *p, const struct conf *c)
     p->client_persistent = c->client_persistent_connections;
     p->server_persistent = c->server_persistent_connections;
     p->purge_enabled = speaks_of_purge(c);
-    p->connect_timeout_ms = c->connect_timeout_ms < c->forward_timeout_ms ? c->connect_timeout_ms : c->forward_timeout_ms;
+    p->connect_timeout_ms = c->connect_timeout_ms < c->forward_timeout_ms ? c->connect_timeout_ms
+                                                                          : c->forward_timeout_ms;
     p->stagger_ms = c->happy_eyeballs_connect_timeout_ms;
     p->max_tries = (unsigned)c->forward_max_tries;
     p->server_life_ms = c->pconn_lifetime_ms;
@@ -126,7 +138,8 @@ policy_new(struct conf *c, struct buf *errors)
     bad += acl_set_new(c, errors, &p->acls);
     bad += refresh_set_new(c, errors, &p->refresh);
     if (!bad) {
-        bad += acl_list_new(p->acls, &c->http_access, "http_access", false, errors, &p->http_access);
+        bad +=
+            acl_list_new(p->acls, &c->http_access, "http_access", false, errors, &p->http_access);
         bad += acl_list_new(p->acls, &c->cache, "cache", true, errors, &p->cache);
         bad += acl_list_new(p->acls, &c->send_hit, "send_hit", true, errors, &p->send_hit);
         bad += acl_list_new(p->acls, &c->store_miss, "store_miss", true, errors, &p->store_miss);
@@ -139,7 +152,8 @@ policy_new(struct conf *c, struct buf *errors)
 /* ---- logs ---- */
 
 static unsigned
-sink_compile(const struct policy *p, const struct conf_access_log *a, struct log_sink *out, struct buf *errors)
+sink_compile(const struct policy *p, const struct conf_access_log *a, struct log_sink *out,
+             struct buf *errors)
 {
     unsigned bad = log_format_new(p->conf, a->format, errors, &out->format);
 
@@ -192,7 +206,7 @@ setup_read(const char *path, struct buf *notes, struct buf *errors)
     buf_add(notes, buf_span(&c->notes));
     buf_add(errors, buf_span(&c->errors));
     if (c->n_errors) {
-        (void)setup_check(c, errors);    /* all mistakes at once, not one kind after the other */
+        (void)setup_check(c, errors); /* all mistakes at once, not one kind after the other */
         conf_unref(&c);
     }
     return c;
@@ -222,7 +236,7 @@ bind_port(const struct conf_port *port, struct worker_port *out, struct buf *err
     out->both_families = port->any;
     out->name = port->name;
     out->fd = listener_bind(&o);
-    if (out->fd == -EAFNOSUPPORT && port->any) {         /* a kernel without IPv6 */
+    if (out->fd == -EAFNOSUPPORT && port->any) { /* a kernel without IPv6 */
         o.address = (struct addr){.v4 = {.sin_family = AF_INET}};
         addr_set_port(&o.address, addr_port(&port->address));
         out->address = o.address;
@@ -231,7 +245,8 @@ bind_port(const struct conf_port *port, struct worker_port *out, struct buf *err
     if (out->fd >= 0)
         return 0;
     (void)addr_format_port(&port->address, text);
-    buf_addf(errors, "%s:%u: http_port: %s: %s\n", port->place.file, port->place.line, text, strerror(-out->fd));
+    buf_addf(errors, "%s:%u: http_port: %s: %s\n", port->place.file, port->place.line, text,
+             strerror(-out->fd));
     return -1;
 }
 
@@ -240,7 +255,9 @@ port_is_supported(const struct conf_port *port, struct buf *errors)
 {
     if (!port->intercept && !port->tproxy && !port->accel)
         return true;
-    buf_addf(errors, "%s:%u: http_port: intercept, tproxy and accel are not supported yet: a plain forward port was expected\n",
+    buf_addf(errors,
+             "%s:%u: http_port: intercept, tproxy and accel are not supported yet: a plain forward "
+             "port was expected\n",
              port->place.file, port->place.line);
     return false;
 }
@@ -250,7 +267,8 @@ static int
 bind_ports(const struct conf *c, struct worker_port ports[PORTS_MAX], struct buf *errors)
 {
     for (unsigned i = 0; i < c->n_ports; i++) {
-        if (port_is_supported(&c->ports[i], errors) && bind_port(&c->ports[i], &ports[i], errors) == 0)
+        if (port_is_supported(&c->ports[i], errors) &&
+            bind_port(&c->ports[i], &ports[i], errors) == 0)
             continue;
         while (i-- > 0)
             fds_close(ports[i].fd);
@@ -263,10 +281,16 @@ static struct resolver_options
 resolver_options_of(const struct conf *c)
 {
     return (struct resolver_options){
-        .nameservers = c->dns_nameservers, .hosts_file = c->hosts_file, .timeout_ms = c->dns_timeout_ms,
-        .retransmit_ms = c->dns_retransmit_interval_ms, .positive_ttl_s = c->positive_dns_ttl_ms / 1000,
-        .negative_ttl_s = c->negative_dns_ttl_ms / 1000, .v4_first = c->dns_v4_first, .defnames = c->dns_defnames,
-        .append_domain = c->append_domain, .cache_entries = (uint64_t)c->ipcache_size,
+        .nameservers = c->dns_nameservers,
+        .hosts_file = c->hosts_file,
+        .timeout_ms = c->dns_timeout_ms,
+        .retransmit_ms = c->dns_retransmit_interval_ms,
+        .positive_ttl_s = c->positive_dns_ttl_ms / 1000,
+        .negative_ttl_s = c->negative_dns_ttl_ms / 1000,
+        .v4_first = c->dns_v4_first,
+        .defnames = c->dns_defnames,
+        .append_domain = c->append_domain,
+        .cache_entries = (uint64_t)c->ipcache_size,
     };
 }
 
@@ -281,8 +305,11 @@ setup_parts(struct setup *s)
     conf_ref(s->resolver_conf);
     s->resolver = resolver_options_of(c);
     s->answers = answer_cache_new(&s->resolver);
-    s->manager = manager_new(&(struct manager_options){.store = s->store, .answers = s->answers, .name = s->policy->pseudonym.at,
-                                                       .version = CUTTLE_VERSION, .n_workers = s->n_workers,
+    s->manager = manager_new(&(struct manager_options){.store = s->store,
+                                                       .answers = s->answers,
+                                                       .name = s->policy->pseudonym.at,
+                                                       .version = CUTTLE_VERSION,
+                                                       .n_workers = s->n_workers,
                                                        .started_wall_s = clock_wall_s()});
     conf_dump(c, &text);
     manager_config(s->manager, buf_span(&text));
@@ -305,9 +332,16 @@ start_workers(struct setup *s, struct buf *errors)
             return false;
         }
     for (unsigned i = 0; i < s->n_workers; i++)
-        s->workers[i] = worker_start(&(struct worker_options){
-            .id = i, .backend = backend, .store = s->store, .answers = s->answers, .resolver = &s->resolver,
-            .manager = s->manager, .ports = ports[i], .n_ports = s->conf->n_ports, .policy = s->policy, .sinks = s->sinks});
+        s->workers[i] = worker_start(&(struct worker_options){.id = i,
+                                                              .backend = backend,
+                                                              .store = s->store,
+                                                              .answers = s->answers,
+                                                              .resolver = &s->resolver,
+                                                              .manager = s->manager,
+                                                              .ports = ports[i],
+                                                              .n_ports = s->conf->n_ports,
+                                                              .policy = s->policy,
+                                                              .sinks = s->sinks});
     return true;
 }
 
@@ -335,10 +369,14 @@ setup_start(struct conf *c, struct buf *errors)
 
     conf_ref(c);
     s->conf = c;
-    s->n_workers = c->workers < 1 ? 1 : c->workers > WORKERS_MAX ? WORKERS_MAX : (unsigned)c->workers;
+    s->n_workers = c->workers < 1             ? 1
+                   : c->workers > WORKERS_MAX ? WORKERS_MAX
+                                              : (unsigned)c->workers;
     if (c->n_ports > PORTS_MAX)
-        buf_addf(errors, "%s:%u: http_port: at most %d ports\n", c->ports[PORTS_MAX].place.file, c->ports[PORTS_MAX].place.line, PORTS_MAX);
-    else if ((s->policy = policy_new(c, errors)) != NULL && (s->sinks = sinks_new(s->policy, true, errors)) != NULL) {
+        buf_addf(errors, "%s:%u: http_port: at most %d ports\n", c->ports[PORTS_MAX].place.file,
+                 c->ports[PORTS_MAX].place.line, PORTS_MAX);
+    else if ((s->policy = policy_new(c, errors)) != NULL &&
+             (s->sinks = sinks_new(s->policy, true, errors)) != NULL) {
         setup_parts(s);
         if (start_workers(s, errors))
             return s;

@@ -1,4 +1,5 @@
-/* A worker puts the parts together on its own thread and is otherwise left alone: the main thread talks to it by posts. */
+/* A worker puts the parts together on its own thread and is otherwise left alone: the main thread
+ * talks to it by posts. */
 #include "proxy/worker.h"
 
 #include <pthread.h>
@@ -40,7 +41,7 @@ struct worker {
     struct policy *next_policy;
     struct log_sinks *next_sinks;
     int64_t grace_ms;
-    unsigned asked, served;              /* requests of the main thread */
+    unsigned asked, served; /* requests of the main thread */
 };
 
 /* ---- what the parts ask of their worker ---- */
@@ -61,7 +62,8 @@ worker_page(void *owner, struct span path, struct buf *body, const char **conten
     return manager_page(w->o.manager, path, body, content_type);
 }
 
-/* Descriptors that clients may not take: an accepted request is of no use when no origin can be reached. */
+/* Descriptors that clients may not take: an accepted request is of no use when no origin can be
+ * reached. */
 static bool
 worker_is_full(void)
 {
@@ -75,7 +77,8 @@ static unsigned worker_shed(void *owner);
 static void
 turn_away(int fd)
 {
-    static const char SORRY[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n";
+    static const char SORRY[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: "
+                                "close\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n";
 
     (void)!write(fd, SORRY, sizeof SORRY - 1);
     log_event_every(5000, LOG_WARN, "no free descriptors for clients: %llu of %llu in use",
@@ -165,7 +168,8 @@ worker_check_stop(void *owner)
 {
     struct worker *w = owner;
 
-    if ((w->clients.n_clients == 0 && w->exchanges.n_alive == 0) || clock_mono_ms() >= w->stop_at_ms)
+    if ((w->clients.n_clients == 0 && w->exchanges.n_alive == 0) ||
+        clock_mono_ms() >= w->stop_at_ms)
         loop_stop(w->loop);
     else
         loop_timer_set(&w->stop_check, STOP_CHECK_MS);
@@ -200,9 +204,16 @@ static void
 start_upstream(struct worker *w)
 {
     w->upstream = (struct upstream){
-        .loop = w->loop, .resolver = w->resolver, .idle = idle_pool_new(w->loop), .store = w->o.store,
-        .scratch = w->scratch, .scratch_bytes = SCRATCH, .self = w->addresses, .n_self = w->o.n_ports,
-        .shed = worker_shed, .owner = w,
+        .loop = w->loop,
+        .resolver = w->resolver,
+        .idle = idle_pool_new(w->loop),
+        .store = w->o.store,
+        .scratch = w->scratch,
+        .scratch_bytes = SCRATCH,
+        .self = w->addresses,
+        .n_self = w->o.n_ports,
+        .shed = worker_shed,
+        .owner = w,
     };
     list_init(&w->upstream.fills);
 }
@@ -227,8 +238,11 @@ static void
 start_listeners(struct worker *w)
 {
     for (unsigned i = 0; i < w->o.n_ports; i++) {
-        struct listener_options o = {.address = w->o.ports[i].address, .both_families = w->o.ports[i].both_families,
-                                     .accepted = worker_accepted, .shed = worker_shed, .owner = w};
+        struct listener_options o = {.address = w->o.ports[i].address,
+                                     .both_families = w->o.ports[i].both_families,
+                                     .accepted = worker_accepted,
+                                     .shed = worker_shed,
+                                     .owner = w};
 
         w->addresses[i] = w->o.ports[i].address;
         w->listeners[i] = listener_start(w->loop, w->o.ports[i].fd, &o);
@@ -257,7 +271,7 @@ worker_main(void *arg)
 
     loop_run(w->loop);
     worker_close(w);
-    loop_stop(w->loop);                  /* one more turn, for what was put off to its end */
+    loop_stop(w->loop); /* one more turn, for what was put off to its end */
     loop_run(w->loop);
     atomic_store(&w->done, true);
     served(w);

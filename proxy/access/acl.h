@@ -1,7 +1,8 @@
 /* proxy/access/acl.h - access rules compiled from plain data; they match facts, not exchanges.
  *
- * acl_set_new compiles all acls once per configuration (regular expressions, domains, networks); lists refer to them. Checking allocates nothing.
- * A rule that needs the destination's addresses (acl dst) while facts.n_dst is unknown answers ACL_NEED_DST: resolve, fill in, check again. */
+ * acl_set_new compiles all acls once per configuration (regular expressions, domains, networks);
+ * lists refer to them. Checking allocates nothing. A rule that needs the destination's addresses
+ * (acl dst) while facts.n_dst is unknown answers ACL_NEED_DST: resolve, fill in, check again. */
 #ifndef PROXY_ACCESS_ACL_H
 #define PROXY_ACCESS_ACL_H
 
@@ -13,38 +14,43 @@
 enum acl_answer { ACL_DENY, ACL_ALLOW, ACL_NEED_DST };
 
 struct acl_facts {
-    struct addr client;              /* peer, with its port */
-    struct addr local;               /* our end, with the port it came in on */
-    const char *port_name;           /* http_port name=, or NULL */
+    struct addr client;    /* peer, with its port */
+    struct addr local;     /* our end, with the port it came in on */
+    const char *port_name; /* http_port name=, or NULL */
     enum method method;
     struct span method_text;
-    struct span scheme, host;        /* of the target URI, lower case; host "" when there is none */
-    struct addr host_literal;        /* AF_UNSPEC for names */
+    struct span scheme, host; /* of the target URI, lower case; host "" when there is none */
+    struct addr host_literal; /* AF_UNSPEC for names */
     uint16_t port;
-    struct span url;                 /* canonical target URI */
-    struct span path;                /* path and query */
-    bool is_manager;                 /* the request is for our own pages */
-    const struct fields *fields;     /* of the request; may be NULL */
-    const struct addr *dst;          /* addresses the name has; NULL: not asked yet */
+    struct span url;             /* canonical target URI */
+    struct span path;            /* path and query */
+    bool is_manager;             /* the request is for our own pages */
+    const struct fields *fields; /* of the request; may be NULL */
+    const struct addr *dst;      /* addresses the name has; NULL: not asked yet */
     unsigned n_dst;
-    bool dst_known;                  /* dst and n_dst are final (0 when resolving failed) */
+    bool dst_known; /* dst and n_dst are final (0 when resolving failed) */
     int64_t wall_s;
 };
 
 struct acl_set;
 struct acl_list;
 
-/* Compiles; problems are added to errors as "file:line: acl: what" lines and counted in the result. *out is usable only when it returns 0. */
+/* Compiles; problems are added to errors as "file:line: acl: what" lines and counted in the result.
+ * *out is usable only when it returns 0. */
 unsigned acl_set_new(const struct conf *c, struct buf *errors, struct acl_set **out);
 void acl_set_free(struct acl_set **s);
-/* A list such as http_access. Empty list: `when_empty`. No rule matches: the opposite of the last rule. */
-unsigned acl_list_new(struct acl_set *s, const struct conf_rules *rules, const char *directive, bool when_empty, struct buf *errors, struct acl_list **out);
+/* A list such as http_access. Empty list: `when_empty`. No rule matches: the opposite of the last
+ * rule. */
+unsigned acl_list_new(struct acl_set *s, const struct conf_rules *rules, const char *directive,
+                      bool when_empty, struct buf *errors, struct acl_list **out);
 void acl_list_free(struct acl_list **l);
 enum acl_answer acl_list_check(const struct acl_list *l, const struct acl_facts *f);
-bool acl_list_is_constant(const struct acl_list *l, bool *allow);    /* same answer for every request: skip the check */
+bool acl_list_is_constant(const struct acl_list *l,
+                          bool *allow); /* same answer for every request: skip the check */
 /* One rule's terms all hold (for access_log conditions). NEED_DST counts as not matching. */
 struct acl_cond;
-unsigned acl_cond_new(struct acl_set *s, const struct conf_rule *r, const char *directive, struct buf *errors, struct acl_cond **out);
+unsigned acl_cond_new(struct acl_set *s, const struct conf_rule *r, const char *directive,
+                      struct buf *errors, struct acl_cond **out);
 void acl_cond_free(struct acl_cond **c);
 bool acl_cond_holds(const struct acl_cond *c, const struct acl_facts *f);
 

@@ -1,4 +1,5 @@
-/* proxy/access/policy.h - one configuration, compiled for use by exchanges. Immutable and counted: a running exchange keeps its own, a reload swaps. */
+/* proxy/access/policy.h - one configuration, compiled for use by exchanges. Immutable and counted:
+ * a running exchange keeps its own, a reload swaps. */
 #ifndef PROXY_ACCESS_POLICY_H
 #define PROXY_ACCESS_POLICY_H
 
@@ -11,28 +12,31 @@
 struct policy {
     uint32_t magic;
     struct ref refs;
-    struct conf *conf;               /* owned reference; everything below borrows from it */
+    struct conf *conf; /* owned reference; everything below borrows from it */
     struct acl_set *acls;
     struct acl_list *http_access, *cache, *send_hit, *store_miss;
     struct refresh_set *refresh;
-    struct refresh_rule *rules;      /* one per conf->refresh, and the default behind them */
-    struct span pseudonym;           /* visible_hostname: Via, Cache-Status, pages */
+    struct refresh_rule *rules; /* one per conf->refresh, and the default behind them */
+    struct span pseudonym;      /* visible_hostname: Via, Cache-Status, pages */
     struct h1_limits request_limits, response_limits;
     struct reuse_policy reuse;
     enum forwarded_for forwarded_for;
-    uint64_t keep_bytes;             /* larger bodies are not kept: the smaller of maximum_object_size and .._in_memory */
-    uint64_t request_body_max;       /* 0: no limit */
+    uint64_t keep_bytes;       /* larger bodies are not kept: the smaller of maximum_object_size and
+                                  .._in_memory */
+    uint64_t request_body_max; /* 0: no limit */
     bool via, collapse, client_persistent, server_persistent, purge_enabled;
-    int64_t connect_timeout_ms, read_timeout_ms, write_timeout_ms, request_timeout_ms, request_start_timeout_ms, lifetime_ms,
-        client_idle_ms, server_idle_ms, tunnel_idle_ms, stagger_ms, server_life_ms;   /* connect_timeout_ms: the smaller of connect_timeout and forward_timeout */
+    int64_t connect_timeout_ms, read_timeout_ms, write_timeout_ms, request_timeout_ms,
+        request_start_timeout_ms, lifetime_ms, client_idle_ms, server_idle_ms, tunnel_idle_ms,
+        stagger_ms,
+        server_life_ms; /* connect_timeout_ms: the smaller of connect_timeout and forward_timeout */
     unsigned max_tries;
     uint64_t quick_abort_min, quick_abort_max;
     unsigned quick_abort_pct;
 };
 
-struct policy *policy_alloc(void);          /* empty; setup fills it in */
+struct policy *policy_alloc(void); /* empty; setup fills it in */
 void policy_ref(struct policy *p);
-unsigned policy_tries(const struct policy *p, unsigned n_addresses);     /* forward_max_tries */
+unsigned policy_tries(const struct policy *p, unsigned n_addresses); /* forward_max_tries */
 void policy_unref(struct policy **held);
 const struct refresh_rule *policy_refresh_rule(const struct policy *p, struct span url);
 

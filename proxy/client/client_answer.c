@@ -1,4 +1,5 @@
-/* The writing side: the response head in one piece of scratch memory, framing as this client understands it, and the pump. */
+/* The writing side: the response head in one piece of scratch memory, framing as this client
+ * understands it, and the pump. */
 #include <errno.h>
 
 #include "base/check.h"
@@ -24,7 +25,8 @@ add_framing(struct client *c, struct buf *b, const struct outgoing *o, bool *chu
         BUF_ADD(b, "Transfer-Encoding: chunked\r\n");
         *chunked = true;
     } else {
-        c->keep_alive = false;           /* an HTTP/1.0 client knows the end by the close (RFC 9112 section 6.3) */
+        c->keep_alive =
+            false; /* an HTTP/1.0 client knows the end by the close (RFC 9112 section 6.3) */
         c->close_delimited = true;
     }
 }
@@ -42,7 +44,8 @@ add_connection(struct client *c, struct buf *b)
 static bool
 must_close(const struct client *c, const struct outgoing *o)
 {
-    return o->close || c->half_closed || c->env->stopping || (c->body && !client_body_is_done(c->body));
+    return o->close || c->half_closed || c->env->stopping ||
+           (c->body && !client_body_is_done(c->body));
 }
 
 static void
@@ -80,12 +83,12 @@ client_pump(void *owner)
 
     if (c->phase != CLIENT_BUSY)
         return;
-    if (!c->x) {                         /* a turn's worth of pipelined requests is done; on with the next */
+    if (!c->x) { /* a turn's worth of pipelined requests is done; on with the next */
         client_next(c);
         return;
     }
     if (!c->writer.sent && !c->writer.head.n && !c->writer.body)
-        return;                          /* not answered yet */
+        return; /* not answered yet */
     switch (body_writer_pump(&c->writer, t)) {
     case WRITER_DONE:
         transport_want(t, transport_wanted(t) & ~LOOP_WRITE);
@@ -99,8 +102,12 @@ client_pump(void *owner)
         transport_want(t, transport_wanted(t) & ~LOOP_WRITE);
         loop_timer_set(&c->timer, exchange_policy(c->x)->lifetime_ms);
         return;
-    case WRITER_FAULT: client_answered(c, false); return;
-    case WRITER_ERROR: client_abort(c, false); return;
+    case WRITER_FAULT:
+        client_answered(c, false);
+        return;
+    case WRITER_ERROR:
+        client_abort(c, false);
+        return;
     }
 }
 
@@ -119,7 +126,7 @@ client_interim(void *responder, unsigned status, const struct fields *fields)
     if (c->out.n == 0)
         sent = transport_write(&c->transport, b.at, b.n);
     if (sent < 0)
-        sent = 0;                        /* a broken connection shows itself soon enough */
+        sent = 0; /* a broken connection shows itself soon enough */
     buf_add(&c->out, span_skip(buf_span(&b), (size_t)sent));
     buf_free(&b);
 }

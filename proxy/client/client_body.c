@@ -1,5 +1,6 @@
-/* The request body as a source over the connection's input buffer. Offsets, not pointers, are kept: the buffer moves when it grows.
- * A client that waits for a 100 gets it when the body is first asked for and nothing of it has come. */
+/* The request body as a source over the connection's input buffer. Offsets, not pointers, are kept:
+ * the buffer moves when it grows. A client that waits for a 100 gets it when the body is first
+ * asked for and nothing of it has come. */
 #include "base/buf.h"
 #include "base/check.h"
 #include "proxy/client/client_private.h"
@@ -34,8 +35,11 @@ take_chunked(struct client_body *b)
         b->ended = true;
         b->source.trailer = buf_span(&b->trailer);
         break;
-    case CHUNKED_BAD:  b->bad = true; break;
-    case CHUNKED_MORE: break;
+    case CHUNKED_BAD:
+        b->bad = true;
+        break;
+    case CHUNKED_MORE:
+        break;
     }
     b->used = b->client->in.n - in.n;
     if (b->ready_n == 0) {
@@ -109,10 +113,11 @@ client_body_consume(struct source *s, size_t n_bytes)
 static void
 client_body_close(struct source *s)
 {
-    s->wake = NULL;                      /* the client frees it with the request */
+    s->wake = NULL; /* the client frees it with the request */
 }
 
-static const struct source_ops CLIENT_BODY = {"request body", client_body_peek, client_body_consume, client_body_close};
+static const struct source_ops CLIENT_BODY = {"request body", client_body_peek, client_body_consume,
+                                              client_body_close};
 
 struct client_body *
 client_body_new(struct client *c, const struct framed *f, bool continue_due)

@@ -1,5 +1,6 @@
-/* The reading side: one read into the worker's scratch memory, the head copied into the exchange's arena, the rest kept only when there is a rest.
- * Pipelined requests are taken one after the other; while one is answered, at most 64 KB are read ahead. */
+/* The reading side: one read into the worker's scratch memory, the head copied into the exchange's
+ * arena, the rest kept only when there is a rest. Pipelined requests are taken one after the other;
+ * while one is answered, at most 64 KB are read ahead. */
 #include "proxy/client/client_h1.h"
 
 #include <errno.h>
@@ -83,7 +84,8 @@ go_busy(struct client *c)
 static void
 client_refuse(struct client *c, enum fault why, const char *detail)
 {
-    struct exchange_client from = {&client_responder, c, &c->pump, c->peer, *c->local, c->port_name};
+    struct exchange_client from = {&client_responder, c,         &c->pump,
+                                   c->peer,           *c->local, c->port_name};
 
     c->keep_alive = false;
     if (!c->x)
@@ -102,13 +104,18 @@ client_timer(void *owner)
         buf_free(&c->in);
         client_refuse(c, FAULT_REQUEST_TIMEOUT, "the head did not arrive in time");
         return;
-    case CLIENT_BUSY: client_abort(c, true); return;
-    default:          client_close(c); return;
+    case CLIENT_BUSY:
+        client_abort(c, true);
+        return;
+    default:
+        client_close(c);
+        return;
     }
 }
 
 void
-client_open(struct client_env *env, int fd, const struct addr *peer, const struct addr *local, const char *port_name)
+client_open(struct client_env *env, int fd, const struct addr *peer, const struct addr *local,
+            const char *port_name)
 {
     struct client *c = mem_zalloc(sizeof *c);
     char text[ADDR_TEXT_MAX];
@@ -136,11 +143,16 @@ static enum fault
 fault_of_reason(enum h1_reason why)
 {
     switch (h1_reason_status(why)) {
-    case 414: return FAULT_URI_TOO_LONG;
-    case 431: return FAULT_HEAD_TOO_LARGE;
-    case 501: return FAULT_UNSUPPORTED;
-    case 505: return FAULT_VERSION;
-    default:  return why == H1_BAD_TARGET ? FAULT_BAD_URL : FAULT_BAD_REQUEST;
+    case 414:
+        return FAULT_URI_TOO_LONG;
+    case 431:
+        return FAULT_HEAD_TOO_LARGE;
+    case 501:
+        return FAULT_UNSUPPORTED;
+    case 505:
+        return FAULT_VERSION;
+    default:
+        return why == H1_BAD_TARGET ? FAULT_BAD_URL : FAULT_BAD_REQUEST;
     }
 }
 
@@ -182,12 +194,15 @@ start_exchange(struct client *c, struct span rest, size_t head_size, const struc
 {
     struct exchange *x = c->x;
     const struct request_head *r = exchange_request(x);
-    bool has_body = framing->how == FRAMING_CHUNKED || (framing->how == FRAMING_LENGTH && framing->length > 0);
+    bool has_body =
+        framing->how == FRAMING_CHUNKED || (framing->how == FRAMING_LENGTH && framing->length > 0);
     struct framed body = *framing;
 
-    if (!has_body && body.how == FRAMING_LENGTH && r->method != METHOD_POST && r->method != METHOD_PUT && r->method != METHOD_PATCH)
+    if (!has_body && body.how == FRAMING_LENGTH && r->method != METHOD_POST &&
+        r->method != METHOD_PUT && r->method != METHOD_PATCH)
         body.how = FRAMING_NONE;
-    c->keep_alive = h1_keeps_alive_request(r) && !framing->must_close && exchange_policy(x)->client_persistent;
+    c->keep_alive =
+        h1_keeps_alive_request(r) && !framing->must_close && exchange_policy(x)->client_persistent;
     c->minor0 = r->minor == 0;
     keep_rest(c, rest);
     if (has_body)
@@ -220,7 +235,8 @@ head_incomplete(struct client *c, struct span bytes)
         broke_off(c);
         return;
     }
-    if (c->phase != CLIENT_HEAD)         /* the clock runs from the first byte; later bytes do not set it back */
+    if (c->phase !=
+        CLIENT_HEAD) /* the clock runs from the first byte; later bytes do not set it back */
         loop_timer_set(&c->timer, policy_of(c)->request_timeout_ms);
     c->phase = CLIENT_HEAD;
     client_interest(c);
@@ -229,7 +245,8 @@ head_incomplete(struct client *c, struct span bytes)
 static void
 client_parse(struct client *c, struct span bytes)
 {
-    struct exchange_client from = {&client_responder, c, &c->pump, c->peer, *c->local, c->port_name};
+    struct exchange_client from = {&client_responder, c,         &c->pump,
+                                   c->peer,           *c->local, c->port_name};
     struct exchange *x = exchange_new(c->env->exchanges, &from);
     struct span head = arena_copy(exchange_arena(x), head_bytes(bytes));
     struct framed framing;
@@ -237,10 +254,16 @@ client_parse(struct client *c, struct span bytes)
     size_t used;
 
     c->x = x;
-    switch (h1_parse_request(head, &exchange_policy(x)->request_limits, exchange_arena(x), exchange_request(x), &used, &why)) {
-    case H1_MORE: head_incomplete(c, bytes); return;
-    case H1_BAD:  parse_failed(c, why); return;
-    case H1_OK:   break;
+    switch (h1_parse_request(head, &exchange_policy(x)->request_limits, exchange_arena(x),
+                             exchange_request(x), &used, &why)) {
+    case H1_MORE:
+        head_incomplete(c, bytes);
+        return;
+    case H1_BAD:
+        parse_failed(c, why);
+        return;
+    case H1_OK:
+        break;
     }
     go_busy(c);
     if (h1_frame_request(exchange_request(x), &framing, &why) != H1_OK) {
@@ -265,7 +288,8 @@ go_idle(struct client *c)
     client_interest(c);
 }
 
-/* After a response: the next request that is already here, else idle. Not from inside a request's own call chain. */
+/* After a response: the next request that is already here, else idle. Not from inside a request's
+ * own call chain. */
 void
 client_next(struct client *c)
 {
@@ -288,7 +312,8 @@ client_next(struct client *c)
 
 /* ---- readiness ---- */
 
-/* Reads on as long as somebody may want it: a head, a body that is asked for, or up to 64 KB ahead. */
+/* Reads on as long as somebody may want it: a head, a body that is asked for, or up to 64 KB ahead.
+ */
 void
 client_interest(struct client *c)
 {
@@ -346,8 +371,10 @@ client_ended(struct client *c)
 static void
 client_read(struct client *c)
 {
-    size_t room = c->phase == CLIENT_BUSY && c->in.n < CLIENT_IN_MAX ? CLIENT_IN_MAX - c->in.n : c->env->scratch_bytes;
-    ssize_t got = transport_read(&c->transport, c->env->scratch, room < c->env->scratch_bytes ? room : c->env->scratch_bytes);
+    size_t room = c->phase == CLIENT_BUSY && c->in.n < CLIENT_IN_MAX ? CLIENT_IN_MAX - c->in.n
+                                                                     : c->env->scratch_bytes;
+    ssize_t got = transport_read(&c->transport, c->env->scratch,
+                                 room < c->env->scratch_bytes ? room : c->env->scratch_bytes);
     struct span bytes = span_of(c->env->scratch, got > 0 ? (size_t)got : 0);
 
     if (got == -EAGAIN)
@@ -357,7 +384,7 @@ client_read(struct client *c)
     else if (got == 0)
         client_ended(c);
     else if (c->phase == CLIENT_LINGER)
-        return;                          /* read and thrown away */
+        return; /* read and thrown away */
     else if (c->phase == CLIENT_BUSY)
         read_ahead(c, bytes);
     else
@@ -377,7 +404,8 @@ client_io(void *owner, int events)
 
 /* ---- the end of a connection ---- */
 
-/* Bytes may still be on their way to us: closing now would turn them into a reset that can eat the end of our response. */
+/* Bytes may still be on their way to us: closing now would turn them into a reset that can eat the
+ * end of our response. */
 static void
 client_linger(struct client *c)
 {
@@ -396,7 +424,8 @@ client_answered(struct client *c, bool whole)
 {
     struct exchange *x = c->x;
     uint64_t sent = c->writer.sent, body_sent = c->writer.body_sent;
-    bool more_to_come = !c->half_closed && ((c->body && !client_body_is_done(c->body)) || c->in.n > 0);
+    bool more_to_come =
+        !c->half_closed && ((c->body && !client_body_is_done(c->body)) || c->in.n > 0);
 
     c->x = NULL;
     exchange_sent(x, sent, body_sent, whole);
@@ -421,7 +450,8 @@ client_answered(struct client *c, bool whole)
 /* ---- all of a worker's ---- */
 
 void
-client_env_init(struct client_env *env, struct exchange_env *exchanges, char *scratch, size_t scratch_bytes)
+client_env_init(struct client_env *env, struct exchange_env *exchanges, char *scratch,
+                size_t scratch_bytes)
 {
     memset(env, 0, sizeof *env);
     env->exchanges = exchanges;
@@ -479,7 +509,8 @@ client_env_close(struct client_env *env)
 }
 
 void
-client_each(struct client_env *env, void (*fn)(void *arg, const struct addr *peer, const struct exchange *x), void *arg)
+client_each(struct client_env *env,
+            void (*fn)(void *arg, const struct addr *peer, const struct exchange *x), void *arg)
 {
     for (struct list *l = env->busy.next; l != &env->busy; l = l->next) {
         struct client *c = LIST_OWNER(l, struct client, link);

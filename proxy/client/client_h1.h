@@ -1,6 +1,8 @@
-/* proxy/client/client_h1.h - HTTP/1.x connections of clients (RFC 9112): heads in, responses out in order, bodies as sources.
+/* proxy/client/client_h1.h - HTTP/1.x connections of clients (RFC 9112): heads in, responses out in
+ * order, bodies as sources.
  *
- * An idle connection holds its struct and nothing else: buffers belong to work. A client dies by itself; client_env_close ends all. */
+ * An idle connection holds its struct and nothing else: buffers belong to work. A client dies by
+ * itself; client_env_close ends all. */
 #ifndef PROXY_CLIENT_CLIENT_H1_H
 #define PROXY_CLIENT_CLIENT_H1_H
 
@@ -9,22 +11,29 @@
 struct client_env { /* one per worker */
     struct exchange_env *exchanges;
     struct loop *loop;
-    char *scratch;                   /* one read of any client */
+    char *scratch; /* one read of any client */
     size_t scratch_bytes;
-    struct buf out;                  /* response heads are assembled here */
-    struct list busy, idle;          /* idle: longest first */
+    struct buf out;         /* response heads are assembled here */
+    struct list busy, idle; /* idle: longest first */
     unsigned n_clients;
-    bool stopping;                   /* no further requests on a connection */
+    bool stopping; /* no further requests on a connection */
 };
 
 struct client;
-void client_env_init(struct client_env *env, struct exchange_env *exchanges, char *scratch, size_t scratch_bytes);
-/* Takes over an accepted, non-blocking descriptor. local must outlive the client (the listener's address). */
-void client_open(struct client_env *env, int fd, const struct addr *peer, const struct addr *local, const char *port_name);
-unsigned client_shed(struct client_env *env, unsigned n);     /* closes the n longest idle; returns how many */
-void client_env_stop(struct client_env *env);                 /* closes the idle ones, the others after their response */
-void client_env_close(struct client_env *env);                /* closes all, now */
+void client_env_init(struct client_env *env, struct exchange_env *exchanges, char *scratch,
+                     size_t scratch_bytes);
+/* Takes over an accepted, non-blocking descriptor. local must outlive the client (the listener's
+ * address). */
+void client_open(struct client_env *env, int fd, const struct addr *peer, const struct addr *local,
+                 const char *port_name);
+unsigned client_shed(struct client_env *env,
+                     unsigned n); /* closes the n longest idle; returns how many */
+void
+client_env_stop(struct client_env *env); /* closes the idle ones, the others after their response */
+void client_env_close(struct client_env *env); /* closes all, now */
 /* For the active_requests report. */
-void client_each(struct client_env *env, void (*fn)(void *arg, const struct addr *peer, const struct exchange *x), void *arg);
+void client_each(struct client_env *env,
+                 void (*fn)(void *arg, const struct addr *peer, const struct exchange *x),
+                 void *arg);
 
 #endif

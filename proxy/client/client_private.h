@@ -1,4 +1,5 @@
-/* proxy/client/client_private.h - what client_h1.c (reading), client_answer.c (writing) and client_body.c share. */
+/* proxy/client/client_private.h - what client_h1.c (reading), client_answer.c (writing) and
+ * client_body.c share. */
 #ifndef PROXY_CLIENT_CLIENT_PRIVATE_H
 #define PROXY_CLIENT_CLIENT_PRIVATE_H
 
@@ -6,14 +7,15 @@
 #include "proxy/net/body_writer.h"
 
 #define CLIENT_MAGIC 0xc11e4701u
-#define CLIENT_IN_MAX (64 * 1024)    /* read ahead of pipelined requests and bodies */
+#define CLIENT_IN_MAX (64 * 1024) /* read ahead of pipelined requests and bodies */
 
 enum client_phase {
-    CLIENT_FRESH,                    /* nothing was read yet */
-    CLIENT_IDLE,                     /* between two requests */
-    CLIENT_HEAD,                     /* a part of a head is here */
-    CLIENT_BUSY,                     /* an exchange is on */
-    CLIENT_LINGER,                   /* we have said FIN and read what is still coming, so that it does not turn into a reset */
+    CLIENT_FRESH,  /* nothing was read yet */
+    CLIENT_IDLE,   /* between two requests */
+    CLIENT_HEAD,   /* a part of a head is here */
+    CLIENT_BUSY,   /* an exchange is on */
+    CLIENT_LINGER, /* we have said FIN and read what is still coming, so that it does not turn into
+                      a reset */
     CLIENT_CLOSED
 };
 
@@ -22,12 +24,12 @@ struct client_body {
     struct client *client;
     struct framed framing;
     struct chunked chunked;
-    uint64_t left;                   /* FRAMING_LENGTH */
-    size_t ready_at, ready_n;        /* decoded bytes in client.in, lent to the consumer */
-    size_t used;                     /* bytes of client.in that were decoded */
-    struct buf trailer;              /* of a chunked body: checked, and passed on as a trailer */
+    uint64_t left;            /* FRAMING_LENGTH */
+    size_t ready_at, ready_n; /* decoded bytes in client.in, lent to the consumer */
+    size_t used;              /* bytes of client.in that were decoded */
+    struct buf trailer;       /* of a chunked body: checked, and passed on as a trailer */
     bool ended, bad, wanted;
-    bool continue_due;               /* the client waits for a 100 */
+    bool continue_due; /* the client waits for a 100 */
 };
 
 struct client {
@@ -42,8 +44,8 @@ struct client {
     const char *port_name;
     struct exchange *x;
     struct client_body *body;
-    struct buf in;                   /* read, not yet used */
-    struct buf out;                  /* an interim response the socket did not take at once */
+    struct buf in;  /* read, not yet used */
+    struct buf out; /* an interim response the socket did not take at once */
     struct body_writer writer;
     struct loop_timer timer;
     struct loop_task pump, free_later;
@@ -51,17 +53,17 @@ struct client {
 
 extern const struct responder_ops client_responder;
 
-void client_next(struct client *c);                          /* more requests in the buffer, or idle */
+void client_next(struct client *c); /* more requests in the buffer, or idle */
 void client_close(struct client *c);
 void client_pump(void *owner);
-void client_abort(struct client *c, bool timed_out);         /* the connection is of no use any more */
+void client_abort(struct client *c, bool timed_out); /* the connection is of no use any more */
 void client_answered(struct client *c, bool whole);
 void client_interest(struct client *c);
 
 /* client_body.c */
 struct client_body *client_body_new(struct client *c, const struct framed *f, bool continue_due);
-void client_body_arrived(struct client_body *b);             /* client.in has more, or the end came */
-bool client_body_is_done(const struct client_body *b);       /* nothing of it will come any more */
+void client_body_arrived(struct client_body *b);       /* client.in has more, or the end came */
+bool client_body_is_done(const struct client_body *b); /* nothing of it will come any more */
 void client_body_free(struct client_body **b);
 
 #endif

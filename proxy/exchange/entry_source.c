@@ -46,7 +46,8 @@ entry_source_end(struct source *source)
     entry_source_close(LIST_OWNER(source, struct entry_source, source));
 }
 
-static const struct source_ops ENTRY_SOURCE = {"entry", entry_source_peek, entry_source_consume, entry_source_end};
+static const struct source_ops ENTRY_SOURCE = {"entry", entry_source_peek, entry_source_consume,
+                                               entry_source_end};
 
 bool
 entry_source_open(struct entry_source *s, struct entry *e, uint64_t from, uint64_t n_bytes,

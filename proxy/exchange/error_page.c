@@ -13,11 +13,21 @@ add_escaped(struct buf *b, struct span s)
         unsigned char c = (unsigned char)s.at[i];
 
         switch (c) {
-        case '&':  BUF_ADD(b, "&amp;"); break;
-        case '<':  BUF_ADD(b, "&lt;"); break;
-        case '>':  BUF_ADD(b, "&gt;"); break;
-        case '"':  BUF_ADD(b, "&quot;"); break;
-        case '\'': BUF_ADD(b, "&#39;"); break;
+        case '&':
+            BUF_ADD(b, "&amp;");
+            break;
+        case '<':
+            BUF_ADD(b, "&lt;");
+            break;
+        case '>':
+            BUF_ADD(b, "&gt;");
+            break;
+        case '"':
+            BUF_ADD(b, "&quot;");
+            break;
+        case '\'':
+            BUF_ADD(b, "&#39;");
+            break;
         default:
             if (c < 0x20 || c >= 0x7f)
                 buf_addf(b, "%%%02X", c);
@@ -36,12 +46,16 @@ error_page_write(struct buf *b, const struct exchange *x, enum fault why)
     char date[DATE_TEXT_MAX];
 
     date_format(clock_wall_s(), date);
-    buf_addf(b, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%u %.*s</title>\n", status,
-             SPAN_ARG(status_reason(status)));
-    BUF_ADD(b, "<style>body{font:16px/1.5 system-ui,sans-serif;max-width:42em;margin:4em auto;padding:0 1em;color:#222}"
+    buf_addf(
+        b,
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%u %.*s</title>\n",
+        status, SPAN_ARG(status_reason(status)));
+    BUF_ADD(b, "<style>body{font:16px/1.5 system-ui,sans-serif;max-width:42em;margin:4em "
+               "auto;padding:0 1em;color:#222}"
                "h1{font-size:1.4em}code{background:#eee;padding:.1em .3em;word-break:break-all}"
                "footer{color:#777;font-size:.85em;margin-top:3em}</style></head><body>\n");
-    buf_addf(b, "<h1>%u %.*s</h1>\n<p>%s</p>\n", status, SPAN_ARG(status_reason(status)), fault_sentence(why));
+    buf_addf(b, "<h1>%u %.*s</h1>\n<p>%s</p>\n", status, SPAN_ARG(status_reason(status)),
+             fault_sentence(why));
     if (x->url.n) {
         BUF_ADD(b, "<p>Asked for: <code>");
         add_escaped(b, x->url);

@@ -1,5 +1,6 @@
-/* The driver: an exchange moves in small steps, and only exchange_resume() runs them. Asked for from inside a step it notes the wish and the driver
- * goes round again, so that no step is nested in another. Memory is recycled per worker, arena block included. */
+/* The driver: an exchange moves in small steps, and only exchange_resume() runs them. Asked for
+ * from inside a step it notes the wish and the driver goes round again, so that no step is nested
+ * in another. Memory is recycled per worker, arena block included. */
 #include "proxy/exchange/exchange.h"
 
 #include <stdlib.h>
@@ -56,7 +57,7 @@ exchange_new(struct exchange_env *env, const struct exchange_client *c)
     x->cc = CACHE_CONTROL_NONE;
     x->server = ADDR_NONE;
     x->times = (struct fill_times){-1, -1, -1};
-    x->started_ns = clock_exact_mono_ns();     /* a hit begins and ends within one turn */
+    x->started_ns = clock_exact_mono_ns(); /* a hit begins and ends within one turn */
     list_push_back(&env->all, &x->link);
     env->n_alive++;
     return x;
@@ -89,7 +90,8 @@ exchange_drop_store(struct exchange *x)
         store_wait_cancel(s, &x->waiter);
     x->waited = false;
     if (x->ticket)
-        store_abandon(s, &x->ticket, x->fault != FAULT_NONE, NULL);      /* a dead origin: the others need not queue */
+        store_abandon(s, &x->ticket, x->fault != FAULT_NONE,
+                      NULL); /* a dead origin: the others need not queue */
     if (x->stored)
         entry_unref(&x->stored);
     while (x->n_variants)
@@ -125,7 +127,8 @@ exchange_release(struct exchange *x)
         mem_free(x);
 }
 
-/* Inside a step the driver still looks at the exchange: it is released when the driver is through. */
+/* Inside a step the driver still looks at the exchange: it is released when the driver is through.
+ */
 void
 exchange_finish(struct exchange *x)
 {
@@ -134,7 +137,7 @@ exchange_finish(struct exchange *x)
     x->finished = true;
     if (!x->background)
         outcome_log(x);
-    fill_release(&x->fill);              /* it borrows the request body, which the client frees now */
+    fill_release(&x->fill); /* it borrows the request body, which the client frees now */
     x->body = NULL;
     if (!x->running)
         exchange_release(x);
@@ -160,7 +163,8 @@ exchange_resume(struct exchange *x)
 }
 
 void
-exchange_start(struct exchange *x, struct source *body, const struct framed *framing, uint64_t bytes_in)
+exchange_start(struct exchange *x, struct source *body, const struct framed *framing,
+               uint64_t bytes_in)
 {
     x->body = body;
     x->framing = *framing;

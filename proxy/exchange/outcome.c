@@ -1,4 +1,5 @@
-/* What is said of an exchange afterwards: Squid's result words, RFC 9211's and RFC 9209's, from one table. */
+/* What is said of an exchange afterwards: Squid's result words, RFC 9211's and RFC 9209's, from one
+ * table. */
 #include <stdio.h>
 
 #include "base/check.h"
@@ -6,7 +7,11 @@
 #include "base/counters.h"
 #include "proxy/exchange/states.h"
 
-static const struct { const char *tag; bool hit; const char *fwd; } WORDS[HOWS] = {
+static const struct {
+    const char *tag;
+    bool hit;
+    const char *fwd;
+} WORDS[HOWS] = {
     [HOW_NONE] = {"NONE", false, NULL},
     [HOW_HIT] = {"TCP_MEM_HIT", true, NULL},
     [HOW_COLLAPSED] = {"TCP_CF_HIT", true, NULL},
@@ -46,7 +51,8 @@ outcome_result(const struct exchange *x)
 static void
 add_hit(const struct exchange *x, struct buf *out)
 {
-    struct freshness f = freshness_at(x->entry->head, x->rule ? x->rule : &REFRESH_RULE_DEFAULT, clock_mono_ms());
+    struct freshness f =
+        freshness_at(x->entry->head, x->rule ? x->rule : &REFRESH_RULE_DEFAULT, clock_mono_ms());
     int64_t ttl_s = f.lifetime_s - f.age_s;
 
     BUF_ADD(out, "; hit; ttl=");
@@ -55,7 +61,8 @@ add_hit(const struct exchange *x, struct buf *out)
     buf_add_uint(out, (uint64_t)(ttl_s < 0 ? -ttl_s : ttl_s));
 }
 
-/* Cache-Status: name; hit; ttl=N, or name; fwd=why; fwd-status=N; stored; collapsed (RFC 9211 section 2). */
+/* Cache-Status: name; hit; ttl=N, or name; fwd=why; fwd-status=N; stored; collapsed (RFC 9211
+ * section 2). */
 void
 outcome_cache_status(const struct exchange *x, struct buf *out)
 {
@@ -105,17 +112,20 @@ url_or_error(const struct exchange *x)
     if (x->url.n)
         return x->url;
     switch (x->fault) {
-    case FAULT_REQUEST_TIMEOUT: return SPAN("error:request-timeout");
+    case FAULT_REQUEST_TIMEOUT:
+        return SPAN("error:request-timeout");
     case FAULT_URI_TOO_LONG:
-    case FAULT_HEAD_TOO_LARGE:  return SPAN("error:request-too-large");
-    default:                    return SPAN("error:invalid-request");
+    case FAULT_HEAD_TOO_LARGE:
+        return SPAN("error:request-too-large");
+    default:
+        return SPAN("error:invalid-request");
     }
 }
 
 static void
 count(const struct exchange *x, uint64_t elapsed_us)
 {
-    if (x->facts.is_manager)             /* looking at the figures is not part of them */
+    if (x->facts.is_manager) /* looking at the figures is not part of them */
         return;
     counter_add(COUNTER_CLIENT_REQUESTS, 1);
     counter_add(COUNTER_CLIENT_KBYTES_IN, x->bytes_in);
@@ -134,16 +144,36 @@ outcome_log(struct exchange *x)
     int64_t elapsed_us = (clock_exact_mono_ns() - x->started_ns) / 1000;
     bool own = x->fault != FAULT_NONE;
     struct log_record r = {
-        .end_wall_ms = clock_wall_ms(), .elapsed_us = elapsed_us, .client = x->client.peer, .local = x->client.local,
-        .server = x->server, .result = outcome_result(x), .status = x->status, .server_status = x->server_status,
-        .bytes_out = x->sent_bytes, .bytes_in = x->bytes_in, .body_bytes_out = x->body_sent,
-        .method = x->request.method_text, .url = url_or_error(x), .path = x->request.uri.path, .minor = x->request.minor,
-        .hierarchy = hierarchy(x), .server_host = x->request.uri.host,
-        .content_type = own ? SPAN("text/html") : x->own_type ? span_str(x->own_type)
-                            : x->entry ? x->entry->head->content_type : SPAN_NONE,
-        .request_fields = &x->request.fields, .response_fields = x->entry ? &x->entry->head->fields : NULL,
-        .error_page = own ? fault_page(x->fault) : NULL, .error_detail = x->fault_detail ? x->fault_detail : own ? fault_name(x->fault) : NULL,
-        .dns_us = x->times.dns_us, .server_us = x->times.first_byte_us, .sequence = ++x->env->sequence,
+        .end_wall_ms = clock_wall_ms(),
+        .elapsed_us = elapsed_us,
+        .client = x->client.peer,
+        .local = x->client.local,
+        .server = x->server,
+        .result = outcome_result(x),
+        .status = x->status,
+        .server_status = x->server_status,
+        .bytes_out = x->sent_bytes,
+        .bytes_in = x->bytes_in,
+        .body_bytes_out = x->body_sent,
+        .method = x->request.method_text,
+        .url = url_or_error(x),
+        .path = x->request.uri.path,
+        .minor = x->request.minor,
+        .hierarchy = hierarchy(x),
+        .server_host = x->request.uri.host,
+        .content_type = own           ? SPAN("text/html")
+                        : x->own_type ? span_str(x->own_type)
+                        : x->entry    ? x->entry->head->content_type
+                                      : SPAN_NONE,
+        .request_fields = &x->request.fields,
+        .response_fields = x->entry ? &x->entry->head->fields : NULL,
+        .error_page = own ? fault_page(x->fault) : NULL,
+        .error_detail = x->fault_detail ? x->fault_detail
+                        : own           ? fault_name(x->fault)
+                                        : NULL,
+        .dns_us = x->times.dns_us,
+        .server_us = x->times.first_byte_us,
+        .sequence = ++x->env->sequence,
         .port_name = x->client.port_name,
     };
 

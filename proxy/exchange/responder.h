@@ -1,6 +1,8 @@
-/* proxy/exchange/responder.h - how an exchange answers: an interface, so that HTTP/2 can plug in beside client_h1.
+/* proxy/exchange/responder.h - how an exchange answers: an interface, so that HTTP/2 can plug in
+ * beside client_h1.
  *
- * respond() is called once. The responder adds framing and connection fields itself, pulls the body, and reports with exchange_sent(). */
+ * respond() is called once. The responder adds framing and connection fields itself, pulls the
+ * body, and reports with exchange_sent(). */
 #ifndef PROXY_EXCHANGE_RESPONDER_H
 #define PROXY_EXCHANGE_RESPONDER_H
 
@@ -11,17 +13,19 @@
 struct outgoing {
     unsigned status;
     struct span reason;
-    struct span block, extra;        /* end-to-end fields, serialized; borrowed until respond() returns */
-    struct source *body;             /* NULL: none; stays the exchange's */
-    uint64_t length;                 /* Content-Length, UINT64_MAX: not known */
-    bool bodyless;                   /* HEAD, 304, 204: no body whatever length says; length is still announced (not for 204) */
-    bool close;                      /* the connection ends with this response */
+    struct span block, extra; /* end-to-end fields, serialized; borrowed until respond() returns */
+    struct source *body;      /* NULL: none; stays the exchange's */
+    uint64_t length;          /* Content-Length, UINT64_MAX: not known */
+    bool bodyless; /* HEAD, 304, 204: no body whatever length says; length is still announced (not
+                      for 204) */
+    bool close;    /* the connection ends with this response */
 };
 
 struct responder_ops {
     void (*interim)(void *responder, unsigned status, const struct fields *fields);
     void (*respond)(void *responder, const struct outgoing *o);
-    /* The client's socket for a tunnel, with bytes it has sent already; the responder is gone afterwards. -1: it has closed. */
+    /* The client's socket for a tunnel, with bytes it has sent already; the responder is gone
+     * afterwards. -1: it has closed. */
     int (*steal)(void *responder, struct buf *early);
 };
 

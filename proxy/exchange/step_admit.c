@@ -1,4 +1,5 @@
-/* What kind of request is this, and may this client make it? Everything that can be answered without the store or another host ends here. */
+/* What kind of request is this, and may this client make it? Everything that can be answered
+ * without the store or another host ends here. */
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/counters.h"
@@ -13,10 +14,19 @@ fill_facts(struct exchange *x)
     const struct uri *u = &x->request.uri;
 
     x->facts = (struct acl_facts){
-        .client = x->client.peer, .local = x->client.local, .port_name = x->client.port_name,
-        .method = x->request.method, .method_text = x->request.method_text,
-        .scheme = u->scheme, .host = u->host, .host_literal = u->literal, .port = u->port,
-        .url = x->url, .path = u->path, .fields = &x->request.fields, .wall_s = clock_wall_s(),
+        .client = x->client.peer,
+        .local = x->client.local,
+        .port_name = x->client.port_name,
+        .method = x->request.method,
+        .method_text = x->request.method_text,
+        .scheme = u->scheme,
+        .host = u->host,
+        .host_literal = u->literal,
+        .port = u->port,
+        .url = x->url,
+        .path = u->path,
+        .fields = &x->request.fields,
+        .wall_s = clock_wall_s(),
     };
 }
 
@@ -24,13 +34,15 @@ static bool
 is_own_name(const struct exchange *x)
 {
     const struct uri *u = &x->request.uri;
-    bool own_host = span_eq_ci(u->host, x->policy->pseudonym) || span_eq(u->host, SPAN("localhost")) ||
+    bool own_host = span_eq_ci(u->host, x->policy->pseudonym) ||
+                    span_eq(u->host, SPAN("localhost")) ||
                     (u->literal.sa.sa_family != AF_UNSPEC && addr_is_loopback(&u->literal));
 
     return own_host && u->port == addr_port(&x->client.local);
 }
 
-/* Pages of our own: origin-form, or absolute-form with a name and port that mean us (Squid's clients do both). */
+/* Pages of our own: origin-form, or absolute-form with a name and port that mean us (Squid's
+ * clients do both). */
 static bool
 is_own_page(const struct exchange *x)
 {
@@ -65,7 +77,8 @@ expectation_is_known(const struct exchange *x)
     return !e || span_eq_ci(e->value, SPAN("100-continue"));
 }
 
-/* OPTIONS or TRACE that ends here (Max-Forwards 0), or OPTIONS * which asks about the proxy itself. */
+/* OPTIONS or TRACE that ends here (Max-Forwards 0), or OPTIONS * which asks about the proxy itself.
+ */
 static bool
 ends_here(struct exchange *x)
 {
@@ -116,7 +129,8 @@ access_resolved(void *owner, const struct dns_answer *a)
     exchange_resume(x);
 }
 
-/* A rule looks at the destination's addresses: these are the ones that will be connected to, so that nothing changes in between. */
+/* A rule looks at the destination's addresses: these are the ones that will be connected to, so
+ * that nothing changes in between. */
 static enum step
 ask_for_addresses(struct exchange *x)
 {
@@ -124,7 +138,8 @@ ask_for_addresses(struct exchange *x)
 
     if (x->query)
         return STEP_WAIT;
-    if (!resolver_ask(x->env->upstream->resolver, x->request.uri.host, access_resolved, x, &now, &x->query))
+    if (!resolver_ask(x->env->upstream->resolver, x->request.uri.host, access_resolved, x, &now,
+                      &x->query))
         return STEP_WAIT;
     x->dst = arena_alloc(&x->arena, sizeof *x->dst);
     *x->dst = now;
@@ -156,9 +171,12 @@ step_access(struct exchange *x)
         x->facts.dst_known = true;
     }
     switch (acl_list_check(x->policy->http_access, &x->facts)) {
-    case ACL_ALLOW: return allowed(x);
-    case ACL_NEED_DST: return ask_for_addresses(x);
-    case ACL_DENY: break;
+    case ACL_ALLOW:
+        return allowed(x);
+    case ACL_NEED_DST:
+        return ask_for_addresses(x);
+    case ACL_DENY:
+        break;
     }
     counter_add(COUNTER_DENIED, 1);
     x->how = HOW_DENIED;

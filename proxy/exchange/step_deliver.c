@@ -1,4 +1,5 @@
-/* From an entry to what leaves for the client: conditions and ranges of the client first, then our own fields behind the stored ones. */
+/* From an entry to what leaves for the client: conditions and ranges of the client first, then our
+ * own fields behind the stored ones. */
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/counters.h"
@@ -13,7 +14,8 @@
 static bool
 from_store(const struct exchange *x)
 {
-    return outcome_is_hit(x) || x->how == HOW_UNMODIFIED || x->how == HOW_FAIL_OLD || x->conditions_ours;
+    return outcome_is_hit(x) || x->how == HOW_UNMODIFIED || x->how == HOW_FAIL_OLD ||
+           x->conditions_ours;
 }
 
 static struct selected
@@ -27,7 +29,8 @@ add_age(struct exchange *x, struct buf *b)
 {
     struct freshness f;
 
-    if (!outcome_is_hit(x) && x->how != HOW_FAIL_OLD && x->how != HOW_UNMODIFIED && x->entry->head->initial_age_s == 0)
+    if (!outcome_is_hit(x) && x->how != HOW_FAIL_OLD && x->how != HOW_UNMODIFIED &&
+        x->entry->head->initial_age_s == 0)
         return;
     f = freshness_at(x->entry->head, x->rule ? x->rule : &REFRESH_RULE_DEFAULT, clock_mono_ms());
     BUF_ADD(b, "Age: ");
@@ -63,8 +66,12 @@ answer_condition(struct exchange *x, enum precondition p)
     close_reader(x);
     if (x->how == HOW_HIT)
         x->how = HOW_IMS_HIT;
-    exchange_respond(x, &(struct outgoing){.status = 304, .reason = SPAN("Not Modified"), .block = h->block,
-                                           .extra = buf_span(own_fields(x)), .length = LENGTH_UNKNOWN, .bodyless = true});
+    exchange_respond(x, &(struct outgoing){.status = 304,
+                                           .reason = SPAN("Not Modified"),
+                                           .block = h->block,
+                                           .extra = buf_span(own_fields(x)),
+                                           .length = LENGTH_UNKNOWN,
+                                           .bodyless = true});
     return STEP_WAIT;
 }
 
@@ -82,7 +89,7 @@ too_late(struct exchange *x)
 {
     entry_unref(&x->entry);
     x->collapsed = false;
-    x->waits = 1000;                     /* never wait again */
+    x->waits = 1000; /* never wait again */
     x->how = HOW_NONE;
     x->may_store = false;
     return exchange_next(x, &FORWARD);
@@ -99,8 +106,12 @@ answer_range(struct exchange *x, const struct byte_range *r)
     b = own_fields(x);
     buf_addf(b, "Content-Range: bytes %llu-%llu/%llu\r\n", (unsigned long long)r->first,
              (unsigned long long)r->last, (unsigned long long)entry_length(x->entry));
-    exchange_respond(x, &(struct outgoing){.status = 206, .reason = SPAN("Partial Content"), .block = x->entry->head->block,
-                                           .extra = buf_span(b), .body = &x->out.source, .length = n});
+    exchange_respond(x, &(struct outgoing){.status = 206,
+                                           .reason = SPAN("Partial Content"),
+                                           .block = x->entry->head->block,
+                                           .extra = buf_span(b),
+                                           .body = &x->out.source,
+                                           .length = n});
     return STEP_WAIT;
 }
 
@@ -111,7 +122,10 @@ answer_unsatisfiable(struct exchange *x)
 
     close_reader(x);
     buf_addf(b, "Content-Range: bytes */%llu\r\n", (unsigned long long)entry_length(x->entry));
-    exchange_respond(x, &(struct outgoing){.status = 416, .reason = SPAN("Range Not Satisfiable"), .extra = buf_span(b), .length = 0});
+    exchange_respond(x, &(struct outgoing){.status = 416,
+                                           .reason = SPAN("Range Not Satisfiable"),
+                                           .extra = buf_span(b),
+                                           .length = 0});
     return STEP_WAIT;
 }
 
@@ -137,15 +151,20 @@ answer_whole(struct exchange *x)
 {
     const struct head *h = x->entry->head;
     bool bodyless = exchange_is_head(x) || status_has_no_body(h->status);
-    uint64_t length = exchange_is_head(x) && !from_store(x) ? x->entry->length : entry_length(x->entry);
+    uint64_t length =
+        exchange_is_head(x) && !from_store(x) ? x->entry->length : entry_length(x->entry);
 
     if (bodyless)
         close_reader(x);
     else if (!open_reader(x, 0, UINT64_MAX))
         return too_late(x);
-    exchange_respond(x, &(struct outgoing){.status = h->status, .reason = h->reason, .block = h->block,
-                                           .extra = buf_span(own_fields(x)), .body = bodyless ? NULL : &x->out.source,
-                                           .length = length, .bodyless = bodyless});
+    exchange_respond(x, &(struct outgoing){.status = h->status,
+                                           .reason = h->reason,
+                                           .block = h->block,
+                                           .extra = buf_span(own_fields(x)),
+                                           .body = bodyless ? NULL : &x->out.source,
+                                           .length = length,
+                                           .bodyless = bodyless});
     return STEP_WAIT;
 }
 
@@ -161,16 +180,20 @@ step_deliver(struct exchange *x)
         exchange_finish(x);
         return STEP_DONE;
     }
-    if (from_store(x) && x->entry->head->status == 200 && conditional_is_present(&x->request.fields)) {
+    if (from_store(x) && x->entry->head->status == 200 &&
+        conditional_is_present(&x->request.fields)) {
         enum precondition p = conditional_evaluate(&x->request, &s, clock_wall_s());
 
         if (p != PRECONDITION_PASS)
             return answer_condition(x, p);
     }
     switch (wanted_range(x, &r)) {
-    case RANGE_OK:            return answer_range(x, &r);
-    case RANGE_UNSATISFIABLE: return answer_unsatisfiable(x);
-    case RANGE_IGNORE:        break;
+    case RANGE_OK:
+        return answer_range(x, &r);
+    case RANGE_UNSATISFIABLE:
+        return answer_unsatisfiable(x);
+    case RANGE_IGNORE:
+        break;
     }
     return answer_whole(x);
 }
@@ -200,8 +223,12 @@ respond_text(struct exchange *x, unsigned status, struct buf *extra, struct span
     close_reader(x);
     x->entry = own_entry(x, text);
     CHECK(entry_source_open(&x->out, x->entry, 0, UINT64_MAX, x->env->loop, x->client.wake));
-    exchange_respond(x, &(struct outgoing){.status = status, .reason = status_reason(status), .extra = buf_span(extra),
-                                           .body = bodyless ? NULL : &x->out.source, .length = text.n, .bodyless = bodyless,
+    exchange_respond(x, &(struct outgoing){.status = status,
+                                           .reason = status_reason(status),
+                                           .extra = buf_span(extra),
+                                           .body = bodyless ? NULL : &x->out.source,
+                                           .length = text.n,
+                                           .bodyless = bodyless,
                                            .close = close});
 }
 
@@ -218,17 +245,22 @@ step_fail(struct exchange *x)
     counter_add(COUNTER_CLIENT_ERRORS, 1);
     exchange_drop_store(x);
     fill_release(&x->fill);
-    log_event(fault_level(x->fault), "%.*s: %s%s%s (while %s)", SPAN_ARG(x->url), fault_sentence(x->fault),
-              x->error ? ": " : "", x->error ? strerror(x->error) : "", x->state->name);
+    log_event(fault_level(x->fault), "%.*s: %s%s%s (while %s)", SPAN_ARG(x->url),
+              fault_sentence(x->fault), x->error ? ": " : "", x->error ? strerror(x->error) : "",
+              x->state->name);
     error_page_write(&page, x, x->fault);
     extra->n = 0;
     h1_write_field(extra, SPAN("Date"), span_of(date, date_format(clock_wall_s(), date)));
-    BUF_ADD(extra, "Server: cuttle\r\nContent-Type: text/html; charset=utf-8\r\nCache-Control: no-store\r\n"
-                   "Content-Language: en\r\nX-Content-Type-Options: nosniff\r\n");
-    h1_write_field(extra, SPAN("X-Squid-Error"), arena_printf(&x->arena, "%s %d", fault_page(x->fault), x->error));
+    BUF_ADD(
+        extra,
+        "Server: cuttle\r\nContent-Type: text/html; charset=utf-8\r\nCache-Control: no-store\r\n"
+        "Content-Language: en\r\nX-Content-Type-Options: nosniff\r\n");
+    h1_write_field(extra, SPAN("X-Squid-Error"),
+                   arena_printf(&x->arena, "%s %d", fault_page(x->fault), x->error));
     outcome_proxy_status(x, extra);
     respond_text(x, fault_status(x->fault), extra, buf_span(&page),
-                 x->fault_detail != NULL || x->fault == FAULT_BAD_REQUEST || x->fault == FAULT_REQUEST_TIMEOUT || x->body != NULL);
+                 x->fault_detail != NULL || x->fault == FAULT_BAD_REQUEST ||
+                     x->fault == FAULT_REQUEST_TIMEOUT || x->body != NULL);
     buf_free(&page);
     return STEP_WAIT;
 }
@@ -245,7 +277,8 @@ answer_here(struct exchange *x)
         BUF_ADD(extra, "Content-Type: message/http\r\n");
         h1_write_request_line(&text, x->request.method_text, x->request.target);
         for (unsigned i = 0; i < x->request.fields.n; i++)
-            if (x->request.fields.at[i].id != FIELD_PROXY_AUTHORIZATION && x->request.fields.at[i].id != FIELD_COOKIE &&
+            if (x->request.fields.at[i].id != FIELD_PROXY_AUTHORIZATION &&
+                x->request.fields.at[i].id != FIELD_COOKIE &&
                 x->request.fields.at[i].id != FIELD_AUTHORIZATION)
                 h1_write_field(&text, x->request.fields.at[i].name, x->request.fields.at[i].value);
         BUF_ADD(&text, "\r\n");
@@ -260,7 +293,8 @@ answer_here(struct exchange *x)
 static bool
 is_page_path(const struct exchange *x)
 {
-    return x->request.uri.form != URI_ORIGIN || span_starts(x->request.uri.path, SPAN("/squid-internal-mgr"));
+    return x->request.uri.form != URI_ORIGIN ||
+           span_starts(x->request.uri.path, SPAN("/squid-internal-mgr"));
 }
 
 static enum step

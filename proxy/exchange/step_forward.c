@@ -1,4 +1,5 @@
-/* To the next hop and back: the request as it must leave us, and what its answer means for the store. */
+/* To the next hop and back: the request as it must leave us, and what its answer means for the
+ * store. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -49,7 +50,8 @@ static struct fields
 fields_to_send(struct exchange *x, bool upgrade)
 {
     struct fields f = fields_copy(x);
-    struct span protocols = upgrade ? fields_join(&x->request.fields, &x->arena, FIELD_UPGRADE) : SPAN_NONE;
+    struct span protocols =
+        upgrade ? fields_join(&x->request.fields, &x->arena, FIELD_UPGRADE) : SPAN_NONE;
 
     forwarding_clean(&f);
     fields_remove(&f, FIELD_HOST);
@@ -96,19 +98,30 @@ step_forward(struct exchange *x)
 {
     bool upgrade = wants_upgrade(x);
     struct fill_order o = {
-        .policy = x->policy, .arena = &x->arena, .method = x->request.method,
-        .host = x->request.uri.host, .literal = x->request.uri.literal, .port = x->request.uri.port,
-        .dst = x->dst ? x->dst->at : NULL, .n_dst = x->dst ? x->dst->n : 0,
-        .head = head_to_send(x, upgrade), .body = x->body,
-        .body_chunked = x->framing.how == FRAMING_CHUNKED, .body_length = x->framing.length,
+        .policy = x->policy,
+        .arena = &x->arena,
+        .method = x->request.method,
+        .host = x->request.uri.host,
+        .literal = x->request.uri.literal,
+        .port = x->request.uri.port,
+        .dst = x->dst ? x->dst->at : NULL,
+        .n_dst = x->dst ? x->dst->n : 0,
+        .head = head_to_send(x, upgrade),
+        .body = x->body,
+        .body_chunked = x->framing.how == FRAMING_CHUNKED,
+        .body_length = x->framing.length,
         .expects_continue = fields_find(&x->request.fields, FIELD_EXPECT) != NULL,
-        .wants_upgrade = upgrade, .events = &exchange_fill_events, .owner = x,
+        .wants_upgrade = upgrade,
+        .events = &exchange_fill_events,
+        .owner = x,
     };
 
     x->asked_server = true;
     if (x->how == HOW_NONE)
-        x->how = x->cc.no_cache || (x->stored == NULL && x->fwd && span_eq(span_str(x->fwd), SPAN("request")))
-                     ? HOW_CLIENT_REFRESH : HOW_MISS;
+        x->how = x->cc.no_cache ||
+                         (x->stored == NULL && x->fwd && span_eq(span_str(x->fwd), SPAN("request")))
+                     ? HOW_CLIENT_REFRESH
+                     : HOW_MISS;
     x->state = &JUDGE;
     fill_start(x->env->upstream, &o, &x->fill);
     return STEP_WAIT;
@@ -152,7 +165,8 @@ note_server(struct exchange *x, const struct fill *f)
 }
 
 static void
-fill_head(void *owner, const struct response_head *r, const struct framed *framing, const struct head_times *t)
+fill_head(void *owner, const struct response_head *r, const struct framed *framing,
+          const struct head_times *t)
 {
     struct exchange *x = owner;
 
@@ -170,7 +184,7 @@ fill_upgraded(void *owner, const struct response_head *r, struct conn **conn, st
     struct exchange *x = owner;
 
     note_server(x, x->fill);
-    fill_release(&x->fill);              /* it has no events any more and ends by itself */
+    fill_release(&x->fill); /* it has no events any more and ends by itself */
     x->server_status = r->status;
     x->upgraded = *conn;
     *conn = NULL;
@@ -191,7 +205,8 @@ fill_failed(void *owner, const struct fill *f, enum fault why, int error)
     exchange_resume(x);
 }
 
-const struct fill_events exchange_fill_events = {fill_interim, fill_head, fill_upgraded, fill_failed};
+const struct fill_events exchange_fill_events = {fill_interim, fill_head, fill_upgraded,
+                                                 fill_failed};
 
 /* ---- judging the answer ---- */
 
@@ -199,8 +214,8 @@ const struct fill_events exchange_fill_events = {fill_interim, fill_head, fill_u
 static bool
 stale_may_stand_in(struct exchange *x, unsigned status)
 {
-    return x->stored && reuse_after_failure(&x->cc, x->stored->head, x->rule, &x->policy->reuse, status,
-                                            clock_mono_ms());
+    return x->stored && reuse_after_failure(&x->cc, x->stored->head, x->rule, &x->policy->reuse,
+                                            status, clock_mono_ms());
 }
 
 static enum step
@@ -275,7 +290,7 @@ judge_not_modified(struct exchange *x, struct entry *old)
     counter_add(COUNTER_NOT_MODIFIED, 1);
     drop_fill(x);
     if (!response_storable(&x->request, &x->cc, fresh->head, x->rule).yes)
-        store_withdraw(x->env->store, old);      /* the 304 took the permission back */
+        store_withdraw(x->env->store, old); /* the 304 took the permission back */
     else if (x->ticket)
         store_freshen(x->env->store, &x->ticket, old, fresh);
     if (x->ticket)
@@ -298,7 +313,8 @@ invalidate(struct exchange *x)
     }
 }
 
-/* HEAD: its answer freshens or invalidates the stored GET response, but is not stored itself (RFC 9111 section 4.3.5). */
+/* HEAD: its answer freshens or invalidates the stored GET response, but is not stored itself (RFC
+ * 9111 section 4.3.5). */
 static void
 judge_head(struct exchange *x)
 {
@@ -312,9 +328,12 @@ static uint64_t
 expected_length(const struct exchange *x)
 {
     switch (x->response_framing->how) {
-    case FRAMING_LENGTH: return x->response_framing->length;
-    case FRAMING_NONE:   return 0;
-    default:             return LENGTH_UNKNOWN;
+    case FRAMING_LENGTH:
+        return x->response_framing->length;
+    case FRAMING_NONE:
+        return 0;
+    default:
+        return LENGTH_UNKNOWN;
     }
 }
 
@@ -323,7 +342,8 @@ worth_keeping(const struct exchange *x, uint64_t length)
 {
     if (!x->may_store || !x->ticket || (length != LENGTH_UNKNOWN && length > x->policy->keep_bytes))
         return false;
-    return (int64_t)(length == LENGTH_UNKNOWN ? INT64_MAX : (int64_t)length) >= x->policy->conf->minimum_object_size &&
+    return (int64_t)(length == LENGTH_UNKNOWN ? INT64_MAX : (int64_t)length) >=
+               x->policy->conf->minimum_object_size &&
            acl_list_check(x->policy->store_miss, &x->facts) != ACL_DENY;
 }
 
@@ -345,7 +365,8 @@ announced_length(struct exchange *x, uint64_t length)
     const struct field *f = fields_find(&x->response->fields, FIELD_CONTENT_LENGTH);
     uint64_t n;
 
-    if ((exchange_is_head(x) || x->response->status == 304) && f && span_to_uint(f->value, UINT64_MAX / 16, &n))
+    if ((exchange_is_head(x) || x->response->status == 304) && f &&
+        span_to_uint(f->value, UINT64_MAX / 16, &n))
         return n;
     return exchange_is_head(x) || x->response->status == 304 ? LENGTH_UNKNOWN : length;
 }
@@ -365,7 +386,8 @@ judge_answer(struct exchange *x)
     b = body_new(x->stored_ok ? BODY_KEEP : BODY_PASS, length, x->env->loop,
                  fill_room_task(x->fill));
     x->entry = entry_new(&h, &b, vary, announced);
-    if (!x->background && !entry_source_open(&x->out, x->entry, 0, UINT64_MAX, x->env->loop, x->client.wake))
+    if (!x->background &&
+        !entry_source_open(&x->out, x->entry, 0, UINT64_MAX, x->env->loop, x->client.wake))
         UNREACHABLE();
     if (x->stored && x->response->status < 500 && !exchange_is_head(x))
         store_withdraw(x->env->store, x->stored);
@@ -444,7 +466,8 @@ copy_request(struct exchange *to, const struct exchange *from)
     CHECK(uri_parse_target(to->url, METHOD_GET, a, &to->request.uri, &(const char *){NULL}));
 }
 
-/* The stale response is on its way to the client; an exchange without a client asks the origin (RFC 5861 section 3). */
+/* The stale response is on its way to the client; an exchange without a client asks the origin (RFC
+ * 5861 section 3). */
 void
 exchange_validate_in_background(struct exchange *x)
 {
@@ -460,8 +483,13 @@ exchange_validate_in_background(struct exchange *x)
     y->may_store = y->may_serve = true;
     y->stored = x->stored;
     entry_ref(y->stored);
-    y->facts = (struct acl_facts){.method = METHOD_GET, .method_text = SPAN("GET"), .scheme = SPAN("http"), .host = y->request.uri.host,
-                                  .port = y->request.uri.port, .url = y->url, .path = y->request.uri.path};
+    y->facts = (struct acl_facts){.method = METHOD_GET,
+                                  .method_text = SPAN("GET"),
+                                  .scheme = SPAN("http"),
+                                  .host = y->request.uri.host,
+                                  .port = y->request.uri.port,
+                                  .url = y->url,
+                                  .path = y->request.uri.path};
     y->state = &RESERVE;
     loop_defer(x->env->loop, &y->resume);
 }

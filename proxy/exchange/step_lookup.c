@@ -5,7 +5,7 @@
 #include "http/conditional.h"
 #include "proxy/exchange/states.h"
 
-#define WAITS_MAX 4                  /* then an exchange goes to the origin by itself */
+#define WAITS_MAX 4 /* then an exchange goes to the origin by itself */
 
 static bool
 cache_allows(struct exchange *x)
@@ -57,12 +57,15 @@ decide(struct exchange *x)
 {
     switch (x->reuse.verdict) {
     case REUSE_SERVE:
-    case REUSE_SERVE_STALE: return serve_stored(x);
+    case REUSE_SERVE_STALE:
+        return serve_stored(x);
     case REUSE_SERVE_AND_VALIDATE:
         exchange_validate_in_background(x);
         return serve_stored(x);
-    case REUSE_REFUSE: return exchange_fail(x, FAULT_ONLY_IF_CACHED, 0);
-    case REUSE_VALIDATE: return exchange_next(x, &RESERVE);
+    case REUSE_REFUSE:
+        return exchange_fail(x, FAULT_ONLY_IF_CACHED, 0);
+    case REUSE_VALIDATE:
+        return exchange_next(x, &RESERVE);
     case REUSE_NONE:
         if (x->stored)
             entry_unref(&x->stored);
@@ -113,7 +116,8 @@ static bool
 may_collapse(const struct exchange *x)
 {
     return x->policy->collapse && x->waits < WAITS_MAX && x->may_store &&
-           (x->stored || !conditional_is_present(&x->request.fields)) && !x->cc.no_store && !x->cc.no_cache;
+           (x->stored || !conditional_is_present(&x->request.fields)) && !x->cc.no_store &&
+           !x->cc.no_cache;
 }
 
 static enum step
@@ -126,11 +130,11 @@ step_reserve(struct exchange *x)
     x->waiter.loop = x->env->loop;
     x->waiter.task = &x->resume;
     x->waiter.request = &x->request;
-    if (store_reserve(x->env->store, &x->key, &x->request, may_collapse(x), &x->waiter, &x->ticket) ==
-        RESERVE_WAIT) {
+    if (store_reserve(x->env->store, &x->key, &x->request, may_collapse(x), &x->waiter,
+                      &x->ticket) == RESERVE_WAIT) {
         x->waited = true;
         x->waits++;
-        if (x->background)               /* somebody else is at it */
+        if (x->background) /* somebody else is at it */
             exchange_finish(x);
         return STEP_WAIT;
     }

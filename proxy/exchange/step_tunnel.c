@@ -15,7 +15,7 @@ tunnel_ended(void *owner, uint64_t up, uint64_t down, int error)
     x->bytes_in += up;
     x->sent_bytes = x->body_sent = down;
     x->sent_whole = true;
-    x->tunnel = NULL;                    /* frees itself */
+    x->tunnel = NULL; /* frees itself */
     x->error = error;
     exchange_finish(x);
 }
@@ -38,10 +38,16 @@ open_tunnel(struct exchange *x, int server_fd, struct span head, unsigned status
         exchange_finish(x);
         return STEP_DONE;
     }
-    x->tunnel = tunnel_start(x->env->loop, &(struct tunnel_options){
-        .client_fd = client_fd, .server_fd = server_fd, .to_server = buf_span(&early), .to_client = head,
-        .idle_ms = x->policy->tunnel_idle_ms, .scratch = x->env->upstream->scratch,
-        .scratch_bytes = x->env->upstream->scratch_bytes, .ended = tunnel_ended, .owner = x});
+    x->tunnel = tunnel_start(
+        x->env->loop, &(struct tunnel_options){.client_fd = client_fd,
+                                               .server_fd = server_fd,
+                                               .to_server = buf_span(&early),
+                                               .to_client = head,
+                                               .idle_ms = x->policy->tunnel_idle_ms,
+                                               .scratch = x->env->upstream->scratch,
+                                               .scratch_bytes = x->env->upstream->scratch_bytes,
+                                               .ended = tunnel_ended,
+                                               .owner = x});
     buf_free(&early);
     return STEP_WAIT;
 }
@@ -97,8 +103,9 @@ dial_target(struct exchange *x)
             return exchange_fail(x, FAULT_LOOP, 0);
     x->asked_server = true;
     x->how = HOW_TUNNEL;
-    x->dial = dial_start(x->env->loop, x->dst->at, policy_tries(x->policy, x->dst->n), x->request.uri.port,
-                         x->policy->connect_timeout_ms, x->policy->stagger_ms, connect_dialled, x);
+    x->dial = dial_start(x->env->loop, x->dst->at, policy_tries(x->policy, x->dst->n),
+                         x->request.uri.port, x->policy->connect_timeout_ms, x->policy->stagger_ms,
+                         connect_dialled, x);
     return STEP_WAIT;
 }
 
@@ -113,7 +120,8 @@ step_connect(struct exchange *x)
         return STEP_WAIT;
     if (x->dst)
         return dial_target(x);
-    if (!resolver_ask(x->env->upstream->resolver, x->request.uri.host, connect_resolved, x, &now, &x->query))
+    if (!resolver_ask(x->env->upstream->resolver, x->request.uri.host, connect_resolved, x, &now,
+                      &x->query))
         return STEP_WAIT;
     x->dst = arena_alloc(&x->arena, sizeof *x->dst);
     *x->dst = now;

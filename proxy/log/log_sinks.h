@@ -1,4 +1,5 @@
-/* proxy/log/log_sinks.h - the access logs of one configuration: where, in which form, on which condition. Counted: the last worker to drop them closes them. */
+/* proxy/log/log_sinks.h - the access logs of one configuration: where, in which form, on which
+ * condition. Counted: the last worker to drop them closes them. */
 #ifndef PROXY_LOG_LOG_SINKS_H
 #define PROXY_LOG_LOG_SINKS_H
 
@@ -9,7 +10,7 @@
 struct log_sink {
     struct access_log *log;
     struct log_format *format;
-    struct acl_cond *condition;      /* NULL: always */
+    struct acl_cond *condition; /* NULL: always */
 };
 
 struct log_sinks {
@@ -24,8 +25,8 @@ void log_sinks_unref(struct log_sinks **held);
 
 /* One worker's side: a buffer for each sink. */
 struct log_writer;
-struct log_writer *log_writer_new(struct log_sinks *s);               /* takes a reference of its own */
-void log_writer_free(struct log_writer **w);                          /* flushes */
+struct log_writer *log_writer_new(struct log_sinks *s); /* takes a reference of its own */
+void log_writer_free(struct log_writer **w);            /* flushes */
 void log_writer_write(struct log_writer *w, const struct log_record *r, const struct acl_facts *f);
 void log_writer_flush(struct log_writer *w);
 

@@ -1,5 +1,6 @@
-/* The order on the wire is: head, then per chunk a frame ("\r\n" of the one before, size line) and its data, then the last chunk with the trailer.
- * Whatever a writev leaves unsent is exactly described by head, frame_at and chunk_left, so resuming needs no other state. */
+/* The order on the wire is: head, then per chunk a frame ("\r\n" of the one before, size line) and
+ * its data, then the last chunk with the trailer. Whatever a writev leaves unsent is exactly
+ * described by head, frame_at and chunk_left, so resuming needs no other state. */
 #include "proxy/net/body_writer.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include "http/h1_write.h"
 
 #define RUNS 16
-#define ROUNDS 8                     /* a fast pair leaves the turn to the others after this many calls */
+#define ROUNDS 8 /* a fast pair leaves the turn to the others after this many calls */
 
 void
 body_writer_add_body(struct body_writer *w, struct source *body, bool chunked, uint64_t length)
@@ -43,7 +44,8 @@ keep_head(struct body_writer *w)
 {
     struct span left = w->head;
 
-    if (left.n == 0 || (w->spill.at && left.at >= w->spill.at && left.at < w->spill.at + w->spill.cap))
+    if (left.n == 0 ||
+        (w->spill.at && left.at >= w->spill.at && left.at < w->spill.at + w->spill.cap))
         return;
     w->spill.n = 0;
     buf_add(&w->spill, left);
@@ -66,7 +68,8 @@ frame_set(struct body_writer *w, uint64_t n_bytes)
     w->chunk_left = n_bytes;
 }
 
-/* The end of a chunked body: "\r\n0\r\n", the trailer, an empty line; goes where a head would go. */
+/* The end of a chunked body: "\r\n0\r\n", the trailer, an empty line; goes where a head would go.
+ */
 static void
 frame_end(struct body_writer *w)
 {

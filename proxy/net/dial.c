@@ -1,4 +1,5 @@
-/* The race of RFC 8305: a few sockets connecting side by side, one timer that starts the next and one for the whole. */
+/* The race of RFC 8305: a few sockets connecting side by side, one timer that starts the next and
+ * one for the whole. */
 #include "proxy/net/dial.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ struct dial {
     dial_fn *fn;
     void *owner;
     struct loop_timer stagger, whole;
-    struct loop_task start;              /* the first attempt, or the failure of all, comes from the loop */
+    struct loop_task start; /* the first attempt, or the failure of all, comes from the loop */
     unsigned n, next, open;
     int last_error;
     int64_t stagger_ms;
@@ -94,7 +95,7 @@ attempt_ready(void *owner, int events)
         attempt_failed(a, error);
         return;
     }
-    a->open = false;                     /* the winner's descriptor leaves with the callback */
+    a->open = false; /* the winner's descriptor leaves with the callback */
     d->open--;
     loop_io_stop(&a->io);
     dial_finish(d, a->io.fd, &a->to);

@@ -1,4 +1,5 @@
-/* Accepts in batches: one wake-up takes what is there, up to a budget, so that busy times cost few readiness calls. */
+/* Accepts in batches: one wake-up takes what is there, up to a budget, so that busy times cost few
+ * readiness calls. */
 #include "proxy/net/listener.h"
 
 #include <errno.h>
@@ -58,7 +59,8 @@ listener_bind(const struct listener_options *o)
     return fd;
 }
 
-/* Takes the waiting client with the reserve descriptor and closes it at once: better than leaving it to wait for ever. */
+/* Takes the waiting client with the reserve descriptor and closes it at once: better than leaving
+ * it to wait for ever. */
 static void
 turn_one_away(struct listener *l)
 {
@@ -78,9 +80,9 @@ accept_failed(struct listener *l, int error)
     unsigned shed = l->o.shed ? l->o.shed(l->o.owner) : 0;
 
     counter_add(COUNTER_ACCEPT_FAILURES, 1);
-    log_event_every(5000, LOG_WARN, "accept: %s; %u idle connections closed, %llu of %llu descriptors in use",
-                    strerror(error), shed, (unsigned long long)fds_in_use(),
-                    (unsigned long long)fds_limit());
+    log_event_every(
+        5000, LOG_WARN, "accept: %s; %u idle connections closed, %llu of %llu descriptors in use",
+        strerror(error), shed, (unsigned long long)fds_in_use(), (unsigned long long)fds_limit());
     if (shed == 0)
         turn_one_away(l);
     loop_io_want(&l->io, 0);

@@ -1,7 +1,8 @@
 /* proxy/net/transport.h - bytes both ways, as an interface: TCP now, TLS later.
  *
- * A transport lives inside its owner, belongs to one loop, and owns its descriptor. Reads and writes never block and return
- * -errno (-EAGAIN: say what you want and wait for the callback). After transport_close no callback comes. */
+ * A transport lives inside its owner, belongs to one loop, and owns its descriptor. Reads and
+ * writes never block and return -errno (-EAGAIN: say what you want and wait for the callback).
+ * After transport_close no callback comes. */
 #ifndef PROXY_NET_TRANSPORT_H
 #define PROXY_NET_TRANSPORT_H
 
@@ -21,22 +22,24 @@ struct transport_ops {
 };
 
 struct transport {
-    const struct transport_ops *ops;             /* NULL: closed */
+    const struct transport_ops *ops; /* NULL: closed */
     struct loop_io io;
 };
 
 /* Takes over fd, which is non-blocking and already in the census. */
-void transport_tcp_open(struct transport *t, struct loop *l, int fd, enum loop_kind kind, loop_io_fn *fn, void *owner);
+void transport_tcp_open(struct transport *t, struct loop *l, int fd, enum loop_kind kind,
+                        loop_io_fn *fn, void *owner);
 /* Hands the descriptor to another owner: t is closed without closing it. */
 int transport_release(struct transport *t);
-ssize_t transport_read(struct transport *t, void *at, size_t n_bytes);       /* 0: end of stream */
+ssize_t transport_read(struct transport *t, void *at, size_t n_bytes); /* 0: end of stream */
 ssize_t transport_write(struct transport *t, const void *at, size_t n_bytes);
 ssize_t transport_writev(struct transport *t, const struct iovec *runs, int n);
-void transport_want(struct transport *t, int events);                        /* exactly these: LOOP_READ | LOOP_WRITE */
+void transport_want(struct transport *t, int events); /* exactly these: LOOP_READ | LOOP_WRITE */
 int transport_wanted(const struct transport *t);
-int transport_shutdown(struct transport *t);                                 /* FIN: no more from us */
-void transport_close(struct transport *t);                                   /* closing twice is fine */
-void transport_reset(struct transport *t);                                   /* RST instead of FIN: the peer must see that this is incomplete */
+int transport_shutdown(struct transport *t); /* FIN: no more from us */
+void transport_close(struct transport *t);   /* closing twice is fine */
+void transport_reset(
+    struct transport *t); /* RST instead of FIN: the peer must see that this is incomplete */
 int transport_fd(const struct transport *t);
 
 static inline bool

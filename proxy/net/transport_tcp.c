@@ -1,4 +1,5 @@
-/* A socket as a transport. Thin on purpose: one system call a function, EINTR handled in one place. */
+/* A socket as a transport. Thin on purpose: one system call a function, EINTR handled in one place.
+ */
 #include "proxy/net/transport.h"
 
 #include <errno.h>

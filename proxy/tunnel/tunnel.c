@@ -1,6 +1,6 @@
-/* Two directions, each with its own small state: reading, holding what the other side did not take, or ended.
- * A direction that has moved more than 64 KB goes over to splice(2) through a pipe of its own: the bytes then never enter user space. Small tunnels never
- * pay for a pipe. */
+/* Two directions, each with its own small state: reading, holding what the other side did not take,
+ * or ended. A direction that has moved more than 64 KB goes over to splice(2) through a pipe of its
+ * own: the bytes then never enter user space. Small tunnels never pay for a pipe. */
 #include "proxy/tunnel/tunnel.h"
 
 #include <errno.h>
@@ -19,11 +19,11 @@
 
 struct way { /* one direction */
     struct transport *from, *to;
-    struct buf held;                     /* read, not yet written */
+    struct buf held; /* read, not yet written */
     uint64_t moved;
-    int pipe[2];                         /* -1: not spliced */
+    int pipe[2]; /* -1: not spliced */
     size_t in_pipe;
-    bool ended, shut;                    /* end of stream was read; FIN was passed on */
+    bool ended, shut; /* end of stream was read; FIN was passed on */
 };
 
 struct tunnel {
@@ -75,7 +75,7 @@ tunnel_finish(struct tunnel *t, int error)
 
     if (t->over)
         return;
-    if (error == ECONNRESET) {           /* a reset stays one on the other side */
+    if (error == ECONNRESET) { /* a reset stays one on the other side */
         transport_reset(&t->client);
         transport_reset(&t->server);
     }
@@ -83,7 +83,8 @@ tunnel_finish(struct tunnel *t, int error)
     t->o.ended(t->o.owner, up, down, error);
 }
 
-/* Direction w wants its source readable, unless something waits to be written: then its sink writable. */
+/* Direction w wants its source readable, unless something waits to be written: then its sink
+ * writable. */
 static void
 tunnel_interest(struct tunnel *t)
 {
@@ -120,7 +121,8 @@ way_flush(struct way *w)
     ssize_t sent;
 
     if (w->in_pipe) {
-        sent = splice(w->pipe[0], NULL, transport_fd(w->to), NULL, w->in_pipe, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        sent = splice(w->pipe[0], NULL, transport_fd(w->to), NULL, w->in_pipe,
+                      SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
         if (sent < 0)
             return -errno;
         w->in_pipe -= (size_t)sent;
@@ -140,7 +142,8 @@ way_flush(struct way *w)
 static int
 way_splice(struct way *w)
 {
-    ssize_t got = splice(transport_fd(w->from), NULL, w->pipe[1], NULL, SPLICE_BYTES, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    ssize_t got = splice(transport_fd(w->from), NULL, w->pipe[1], NULL, SPLICE_BYTES,
+                         SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
     if (got < 0)
         return -errno;

@@ -1,4 +1,5 @@
-/* The life of a fill. Closing is immediate, freeing waits for the end of the turn, so that no function here finds its fill gone under its feet. */
+/* The life of a fill. Closing is immediate, freeing waits for the end of the turn, so that no
+ * function here finds its fill gone under its feet. */
 #include "proxy/upstream/fill.h"
 
 #include <errno.h>
@@ -120,7 +121,8 @@ fill_finish(struct fill *f)
     fill_end(f);
 }
 
-/* The last reader left a body that is still arriving: quick_abort_min, _max and _pct decide, as in Squid. */
+/* The last reader left a body that is still arriving: quick_abort_min, _max and _pct decide, as in
+ * Squid. */
 static bool
 worth_finishing(const struct fill *f)
 {
@@ -280,7 +282,7 @@ fill_release(struct fill **held)
         f->events = NULL;
         f->arena = NULL;
         f->request_body = NULL;
-        loop_defer(f->up->loop, &f->room);       /* was it the last reader? */
+        loop_defer(f->up->loop, &f->room); /* was it the last reader? */
         return;
     }
     fill_cancel(&f);

@@ -1,11 +1,14 @@
-/* proxy/upstream/fill.h - brings one response from the next hop: address, connection, request, head, then the body into an entry.
+/* proxy/upstream/fill.h - brings one response from the next hop: address, connection, request,
+ * head, then the body into an entry.
  *
- * A fill belongs to one worker. Its owner (an exchange) hears of interim responses, of the head and of a failure before the head; in the head event
- * it must say what becomes of the body: fill_into() or fill_cancel(). From then on the fill works alone: it feeds the entry's body, and ends by itself,
- * with or without its owner. A failure after the head is the body's fault (body_fail).
+ * A fill belongs to one worker. Its owner (an exchange) hears of interim responses, of the head and
+ * of a failure before the head; in the head event it must say what becomes of the body: fill_into()
+ * or fill_cancel(). From then on the fill works alone: it feeds the entry's body, and ends by
+ * itself, with or without its owner. A failure after the head is the body's fault (body_fail).
  *
- * A kept connection that dies before the first byte of an answer is replaced by a new one once, for requests that may be sent twice
- * (idempotent method, no body: RFC 9110 section 9.2.2). Requests that may not be are never sent on a kept connection, so that this question does not arise. */
+ * A kept connection that dies before the first byte of an answer is replaced by a new one once, for
+ * requests that may be sent twice (idempotent method, no body: RFC 9110 section 9.2.2). Requests
+ * that may not be are never sent on a kept connection, so that this question does not arise. */
 #ifndef PROXY_UPSTREAM_FILL_H
 #define PROXY_UPSTREAM_FILL_H
 
@@ -21,60 +24,71 @@ struct upstream { /* one per worker */
     struct resolver *resolver;
     struct idle_pool *idle;
     struct store *store;
-    char *scratch;                   /* shared by all readers of this worker, within one callback */
+    char *scratch; /* shared by all readers of this worker, within one callback */
     size_t scratch_bytes;
-    const struct addr *self;         /* our own listening addresses: going there is a loop */
+    const struct addr *self; /* our own listening addresses: going there is a loop */
     unsigned n_self;
-    struct list fills;               /* all of this worker */
-    unsigned (*shed)(void *owner);   /* descriptors have run out: closes idle connections, returns how many */
+    struct list fills; /* all of this worker */
+    unsigned (*shed)(
+        void *owner); /* descriptors have run out: closes idle connections, returns how many */
     void *owner;
 };
 
 bool upstream_is_self(const struct upstream *u, const struct addr *to, uint16_t port);
 enum fault upstream_dns_fault(enum dns_status s);
-enum fault upstream_connect_fault(int error);      /* -errno */
+enum fault upstream_connect_fault(int error); /* -errno */
 
 struct fill;
-struct fill_times { int64_t dns_us, connect_us, first_byte_us; };   /* -1: did not happen */
+struct fill_times {
+    int64_t dns_us, connect_us, first_byte_us;
+}; /* -1: did not happen */
 
 struct fill_events {
     void (*interim)(void *owner, const struct response_head *r);
-    /* The final head. Decide with fill_into or fill_cancel before returning. r borrows from scratch and the order's arena. */
-    void (*head)(void *owner, const struct response_head *r, const struct framed *body, const struct head_times *t);
-    /* 101: the connection is no longer HTTP. *conn and the bytes already read are the owner's; the fill is gone afterwards. */
-    void (*upgraded)(void *owner, const struct response_head *r, struct conn **conn, struct span early);
+    /* The final head. Decide with fill_into or fill_cancel before returning. r borrows from scratch
+     * and the order's arena. */
+    void (*head)(void *owner, const struct response_head *r, const struct framed *body,
+                 const struct head_times *t);
+    /* 101: the connection is no longer HTTP. *conn and the bytes already read are the owner's; the
+     * fill is gone afterwards. */
+    void (*upgraded)(void *owner, const struct response_head *r, struct conn **conn,
+                     struct span early);
     void (*failed)(void *owner, const struct fill *f, enum fault why, int error);
 };
 
 struct fill_order {
-    struct policy *policy;           /* a reference is taken */
-    struct arena *arena;             /* the owner's; used up to the head event only */
+    struct policy *policy; /* a reference is taken */
+    struct arena *arena;   /* the owner's; used up to the head event only */
     enum method method;
     struct span host;
-    struct addr literal;             /* or AF_UNSPEC */
+    struct addr literal; /* or AF_UNSPEC */
     uint16_t port;
-    const struct addr *dst;          /* already resolved (access rules needed it); NULL: not */
+    const struct addr *dst; /* already resolved (access rules needed it); NULL: not */
     unsigned n_dst;
-    struct span head;                /* the request head as it goes out; lives in the arena */
-    struct source *body;             /* borrowed, wakes the fill; NULL: none */
+    struct span head;    /* the request head as it goes out; lives in the arena */
+    struct source *body; /* borrowed, wakes the fill; NULL: none */
     bool body_chunked;
     uint64_t body_length;
-    bool expects_continue;           /* hold the body back until 100 or a second has passed */
+    bool expects_continue; /* hold the body back until 100 or a second has passed */
     bool wants_upgrade;
     const struct fill_events *events;
     void *owner;
 };
 
-/* *held is the owner's pointer to the fill: cleared when the fill ends by itself. No event comes before fill_start has returned. */
+/* *held is the owner's pointer to the fill: cleared when the fill ends by itself. No event comes
+ * before fill_start has returned. */
 void fill_start(struct upstream *u, const struct fill_order *order, struct fill **held);
-struct loop_task *fill_room_task(struct fill *f);      /* what the body wakes when there is room: for body_new */
-/* entry gets the body; stored: it is findable in the store, is charged when complete and withdrawn when it fails or outgrows keep_bytes. alone: goes on
- * without any reader (validation in the background). */
+struct loop_task *
+fill_room_task(struct fill *f); /* what the body wakes when there is room: for body_new */
+/* entry gets the body; stored: it is findable in the store, is charged when complete and withdrawn
+ * when it fails or outgrows keep_bytes. alone: goes on without any reader (validation in the
+ * background). */
 void fill_into(struct fill *f, struct entry *e, bool stored, bool alone, uint64_t keep_bytes);
-void fill_cancel(struct fill **f);           /* closes the connection; no event after this */
-void fill_release(struct fill **f);          /* the owner goes; before the head this cancels, after it the fill goes on as quick_abort says */
-void fill_cancel_all(struct upstream *u);     /* the worker ends */
-const struct addr *fill_server(const struct fill *f);  /* AF_UNSPEC until connected */
+void fill_cancel(struct fill **f);  /* closes the connection; no event after this */
+void fill_release(struct fill **f); /* the owner goes; before the head this cancels, after it the
+                                       fill goes on as quick_abort says */
+void fill_cancel_all(struct upstream *u);             /* the worker ends */
+const struct addr *fill_server(const struct fill *f); /* AF_UNSPEC until connected */
 struct fill_times fill_times_of(const struct fill *f);
 uint64_t fill_bytes_in(const struct fill *f);
 

@@ -1,4 +1,5 @@
-/* proxy/upstream/fill_private.h - what fill.c (life and decisions), route.c (address to connection) and upstream_h1.c (bytes) share. */
+/* proxy/upstream/fill_private.h - what fill.c (life and decisions), route.c (address to connection)
+ * and upstream_h1.c (bytes) share. */
 #ifndef PROXY_UPSTREAM_FILL_PRIVATE_H
 #define PROXY_UPSTREAM_FILL_PRIVATE_H
 
@@ -13,13 +14,13 @@ enum fill_phase { FILL_ROUTE, FILL_HEAD, FILL_BODY, FILL_OVER };
 struct fill {
     uint32_t magic;
     enum fill_phase phase;
-    struct list link;                /* of upstream.fills */
-    struct fill **held;              /* the owner's pointer to us */
+    struct list link;   /* of upstream.fills */
+    struct fill **held; /* the owner's pointer to us */
     struct upstream *up;
     struct policy *policy;
-    const struct fill_events *events;    /* NULL: the owner is gone, or has had its last event */
+    const struct fill_events *events; /* NULL: the owner is gone, or has had its last event */
     void *owner;
-    struct arena *arena;             /* the owner's, until the head event */
+    struct arena *arena; /* the owner's, until the head event */
     /* the order */
     enum method method;
     struct span host, head;
@@ -33,19 +34,19 @@ struct fill {
     struct conn *conn;
     struct addr server;
     bool reused, retried, body_held, request_sent;
-    struct dns_answer *answer;       /* addresses, while they may be needed again for a retry */
+    struct dns_answer *answer; /* addresses, while they may be needed again for a retry */
     /* the exchange of bytes */
     struct body_writer writer;
-    struct buf in;                   /* an incomplete head */
+    struct buf in; /* an incomplete head */
     struct framed framing;
     struct chunked chunked;
     struct buf trailer;
-    uint64_t left;                   /* of a body with a length */
+    uint64_t left; /* of a body with a length */
     bool keep_alive, awaiting_room;
     struct entry *entry;
     bool stored, alone;
     uint64_t keep_bytes;
-    bool starting;                   /* inside fill_start: a failure is told later, from the loop */
+    bool starting; /* inside fill_start: a failure is told later, from the loop */
     enum fault late_fault;
     int late_error;
     struct loop_task room, body_ready, fail_later, free_later;
@@ -57,13 +58,14 @@ struct fill {
     uint64_t bytes_in;
 };
 
-void fill_route(struct fill *f);                             /* route.c: ends in fill_connected or fill_fail */
+void fill_route(struct fill *f); /* route.c: ends in fill_connected or fill_fail */
 void fill_connected(struct fill *f, struct conn *c, bool reused);
-void fill_fail(struct fill *f, enum fault why, int error);   /* before the head: event; after it: body_fail */
-void fill_finish(struct fill *f);                            /* the response is whole */
-void fill_send(struct fill *f);                              /* upstream_h1.c */
+void fill_fail(struct fill *f, enum fault why,
+               int error);        /* before the head: event; after it: body_fail */
+void fill_finish(struct fill *f); /* the response is whole */
+void fill_send(struct fill *f);   /* upstream_h1.c */
 void fill_io(void *owner, int events);
-void fill_release_body(struct fill *f);                      /* the held request body may go */
+void fill_release_body(struct fill *f); /* the held request body may go */
 void fill_timed_out(void *owner);
 bool fill_is_live(const struct fill *f);
 

@@ -1,5 +1,6 @@
-/* Idle connections are kept in buckets by address, newest first: the one used last is the least likely to have been closed by the origin.
- * A readable idle connection is a closed one, or one with bytes nobody asked for: either way it goes. */
+/* Idle connections are kept in buckets by address, newest first: the one used last is the least
+ * likely to have been closed by the origin. A readable idle connection is a closed one, or one with
+ * bytes nobody asked for: either way it goes. */
 #include "proxy/upstream/idle.h"
 
 #include "base/check.h"
@@ -11,7 +12,7 @@
 struct idle_pool {
     struct loop *loop;
     struct list by_address[BUCKETS];
-    struct list by_age;                  /* oldest first */
+    struct list by_age; /* oldest first */
 };
 
 static unsigned

@@ -1,4 +1,5 @@
-/* Where to: addresses from the order, the cache of answers or a name server; then an idle connection to one of them, else the race of dial. */
+/* Where to: addresses from the order, the cache of answers or a name server; then an idle
+ * connection to one of them, else the race of dial. */
 #include <errno.h>
 
 #include "base/check.h"
@@ -10,10 +11,14 @@ enum fault
 upstream_dns_fault(enum dns_status s)
 {
     switch (s) {
-    case DNS_NO_NAME:  return FAULT_DNS_NO_NAME;
-    case DNS_TIMEOUT:  return FAULT_DNS_TIMEOUT;
-    case DNS_BAD_NAME: return FAULT_BAD_URL;
-    default:           return FAULT_DNS_FAILED;
+    case DNS_NO_NAME:
+        return FAULT_DNS_NO_NAME;
+    case DNS_TIMEOUT:
+        return FAULT_DNS_TIMEOUT;
+    case DNS_BAD_NAME:
+        return FAULT_BAD_URL;
+    default:
+        return FAULT_DNS_FAILED;
     }
 }
 
@@ -21,11 +26,15 @@ enum fault
 upstream_connect_fault(int error)
 {
     switch (error) {
-    case -ECONNREFUSED: return FAULT_CONNECT_REFUSED;
-    case -ETIMEDOUT:    return FAULT_CONNECT_TIMEOUT;
+    case -ECONNREFUSED:
+        return FAULT_CONNECT_REFUSED;
+    case -ETIMEDOUT:
+        return FAULT_CONNECT_TIMEOUT;
     case -EMFILE:
-    case -ENFILE:       return FAULT_NO_DESCRIPTORS;
-    default:            return FAULT_CONNECT_UNREACHABLE;
+    case -ENFILE:
+        return FAULT_NO_DESCRIPTORS;
+    default:
+        return FAULT_CONNECT_UNREACHABLE;
     }
 }
 
@@ -38,7 +47,8 @@ upstream_is_self(const struct upstream *u, const struct addr *to, uint16_t port)
         bool wildcard = own->sa.sa_family == AF_INET ? own->v4.sin_addr.s_addr == INADDR_ANY
                                                      : IN6_IS_ADDR_UNSPECIFIED(&own->v6.sin6_addr);
 
-        if (addr_port(own) == port && (wildcard ? addr_is_loopback(to) : addr_compare(own, to) == 0))
+        if (addr_port(own) == port &&
+            (wildcard ? addr_is_loopback(to) : addr_compare(own, to) == 0))
             return true;
     }
     return false;

@@ -1,7 +1,8 @@
 /* HTTP/1.1 towards the next hop: one request out, one response in, on one connection.
  *
- * The head is parsed where it was read (the worker's scratch memory); only an incomplete one is copied. Bodies with a length are read straight into
- * the entry's body. An answer may come before the request is sent whole: it is passed on, and the connection is not used again. */
+ * The head is parsed where it was read (the worker's scratch memory); only an incomplete one is
+ * copied. Bodies with a length are read straight into the entry's body. An answer may come before
+ * the request is sent whole: it is passed on, and the connection is not used again. */
 #include <errno.h>
 
 #include "base/check.h"
@@ -19,7 +20,8 @@ static void start_body(struct fill *f, struct span early);
 static bool
 may_retry(const struct fill *f)
 {
-    return f->reused && !f->retried && f->phase == FILL_HEAD && f->bytes_in == 0 && !f->request_body;
+    return f->reused && !f->retried && f->phase == FILL_HEAD && f->bytes_in == 0 &&
+           !f->request_body;
 }
 
 /* The kept connection was dead: once more, on a new one. */
@@ -45,7 +47,8 @@ connection_broke(struct fill *f, enum fault why, int error)
         fill_fail(f, why, error);
 }
 
-/* The origin stopped reading. Its answer may be on the way all the same: go on reading, but never use the connection again. */
+/* The origin stopped reading. Its answer may be on the way all the same: go on reading, but never
+ * use the connection again. */
 static void
 sending_failed(struct fill *f, int error)
 {
@@ -77,10 +80,18 @@ fill_send(struct fill *f)
         f->request_sent = !f->body_held;
         transport_want(t, transport_wanted(t) & ~LOOP_WRITE);
         break;
-    case WRITER_AGAIN: transport_want(t, LOOP_READ | LOOP_WRITE); break;
-    case WRITER_WAIT:  transport_want(t, LOOP_READ); break;
-    case WRITER_FAULT: fill_fail(f, f->writer.fault, 0); return;
-    case WRITER_ERROR: sending_failed(f, f->writer.error); return;
+    case WRITER_AGAIN:
+        transport_want(t, LOOP_READ | LOOP_WRITE);
+        break;
+    case WRITER_WAIT:
+        transport_want(t, LOOP_READ);
+        break;
+    case WRITER_FAULT:
+        fill_fail(f, f->writer.fault, 0);
+        return;
+    case WRITER_ERROR:
+        sending_failed(f, f->writer.error);
+        return;
     }
     if (f->conn)
         loop_timer_set(&f->conn->timer, f->policy->read_timeout_ms);
@@ -128,7 +139,7 @@ fill_timed_out(void *owner)
 {
     struct fill *f = owner;
 
-    if (f->awaiting_room) {              /* we are the ones who do not read */
+    if (f->awaiting_room) { /* we are the ones who do not read */
         loop_timer_set(&f->conn->timer, f->policy->read_timeout_ms);
         return;
     }
@@ -161,7 +172,7 @@ hand_over_upgraded(struct fill *f, const struct response_head *r, struct span ea
     loop_timer_stop(&c->timer);
     transport_want(&c->transport, 0);
     events->upgraded(owner, r, &c, early);
-    conn_close(&c);                      /* NULL when it was taken */
+    conn_close(&c); /* NULL when it was taken */
     fill_finish(f);
 }
 
@@ -199,7 +210,8 @@ bad_head(struct fill *f, enum h1_reason why)
 {
     bool large = why == H1_HEAD_TOO_LARGE || why == H1_TOO_MANY_FIELDS;
 
-    log_event_every(1000, LOG_INFO, "%.*s: bad response head: %s", SPAN_ARG(f->host), h1_reason_text(why));
+    log_event_every(1000, LOG_INFO, "%.*s: bad response head: %s", SPAN_ARG(f->host),
+                    h1_reason_text(why));
     fill_fail(f, large ? FAULT_SERVER_HEAD_TOO_LARGE : FAULT_SERVER_BAD_HEAD, 0);
 }
 
@@ -227,9 +239,14 @@ fill_parse(struct fill *f, struct span bytes)
 
     while (f->phase == FILL_HEAD) {
         switch (h1_parse_response(bytes, &f->policy->response_limits, f->arena, &r, &used, &why)) {
-        case H1_BAD:  bad_head(f, why); return;
-        case H1_MORE: keep_incomplete(f, bytes); return;
-        case H1_OK:   break;
+        case H1_BAD:
+            bad_head(f, why);
+            return;
+        case H1_MORE:
+            keep_incomplete(f, bytes);
+            return;
+        case H1_OK:
+            break;
         }
         bytes = span_skip(bytes, used);
         if (r.status >= 200 || r.status == 101)
@@ -237,7 +254,7 @@ fill_parse(struct fill *f, struct span bytes)
         if (!pass_interim(f, &r))
             return;
     }
-    own = f->in;                         /* the spans may borrow from it until we are done */
+    own = f->in; /* the spans may borrow from it until we are done */
     f->in = (struct buf){0};
     f->times.first_byte_us = (clock_mono_ns() - f->asked_ns) / 1000;
     take_head(f, &r, bytes);
@@ -279,7 +296,7 @@ body_bad(struct fill *f, enum fault why)
 static void
 take_length(struct fill *f, struct span bytes)
 {
-    if (bytes.n > f->left) {             /* bytes nobody announced: never the next answer */
+    if (bytes.n > f->left) { /* bytes nobody announced: never the next answer */
         f->keep_alive = false;
         bytes.n = (size_t)f->left;
     }
@@ -298,9 +315,15 @@ take_chunked(struct fill *f, struct span bytes)
 
     while (fill_is_live(f)) {
         switch (chunked_next(&f->chunked, &bytes, &data, &f->trailer)) {
-        case CHUNKED_DATA: body_append(f->entry->body, data); break;
-        case CHUNKED_MORE: after_commit(f); return;
-        case CHUNKED_BAD:  body_bad(f, FAULT_SERVER_BAD_BODY); return;
+        case CHUNKED_DATA:
+            body_append(f->entry->body, data);
+            break;
+        case CHUNKED_MORE:
+            after_commit(f);
+            return;
+        case CHUNKED_BAD:
+            body_bad(f, FAULT_SERVER_BAD_BODY);
+            return;
         case CHUNKED_END:
             if (bytes.n)
                 f->keep_alive = false;
@@ -319,8 +342,12 @@ take_bytes(struct fill *f, struct span bytes)
         f->keep_alive = f->keep_alive && bytes.n == 0;
         fill_finish(f);
         return;
-    case FRAMING_LENGTH:  take_length(f, bytes); return;
-    case FRAMING_CHUNKED: take_chunked(f, bytes); return;
+    case FRAMING_LENGTH:
+        take_length(f, bytes);
+        return;
+    case FRAMING_CHUNKED:
+        take_chunked(f, bytes);
+        return;
     case FRAMING_CLOSE:
         body_append(f->entry->body, bytes);
         after_commit(f);
@@ -377,7 +404,8 @@ read_once(struct fill *f)
 static void
 start_body(struct fill *f, struct span early)
 {
-    bool none = f->framing.how == FRAMING_NONE || (f->framing.how == FRAMING_LENGTH && f->left == 0);
+    bool none =
+        f->framing.how == FRAMING_NONE || (f->framing.how == FRAMING_LENGTH && f->left == 0);
 
     if (early.n || none)
         take_bytes(f, early);
@@ -407,7 +435,10 @@ read_head(struct fill *f)
     if (got == -EAGAIN)
         return;
     if (got <= 0) {
-        connection_broke(f, f->bytes_in ? FAULT_SERVER_BAD_HEAD : got ? FAULT_SERVER_READ : FAULT_SERVER_CLOSED,
+        connection_broke(f,
+                         f->bytes_in ? FAULT_SERVER_BAD_HEAD
+                         : got       ? FAULT_SERVER_READ
+                                     : FAULT_SERVER_CLOSED,
                          got < 0 ? (int)-got : 0);
         return;
     }

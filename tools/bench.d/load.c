@@ -1,11 +1,13 @@
-/* load - the two ends of a measurement: an origin of canned answers, and clients at a fixed rate or as fast as they can.
+/* load - the two ends of a measurement: an origin of canned answers, and clients at a fixed rate or
+ * as fast as they can.
  *
- *   load origin PORT                                     answers GET and POST; /h... is fresh for an hour, all else is no-store
- *   load clients PROXY ORIGIN CONNS IDLE RATE SECONDS MIX [MAX]
- *       CONNS busy connections, IDLE silent ones, RATE requests a second (0: saturated), MIX hit, unique, pass or soak; ends after SECONDS or MAX
- *       requests. Prints one line of JSON.
+ *   load origin PORT                                     answers GET and POST; /h... is fresh for
+ * an hour, all else is no-store load clients PROXY ORIGIN CONNS IDLE RATE SECONDS MIX [MAX] CONNS
+ * busy connections, IDLE silent ones, RATE requests a second (0: saturated), MIX hit, unique, pass
+ * or soak; ends after SECONDS or MAX requests. Prints one line of JSON.
  *
- * One thread, one epoll each; it is written for the loopback and for known answers, not as a client in general. */
+ * One thread, one epoll each; it is written for the loopback and for known answers, not as a client
+ * in general. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -54,7 +56,9 @@ tcp_socket(void)
 static struct sockaddr_in
 loopback(int port)
 {
-    return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    return (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)port),
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
 /* ---- the origin ---- */
@@ -64,8 +68,10 @@ origin_answer(int fd, const char *request)
 {
     char out[BODY + 256];
     bool fresh = strstr(request, " /h") != NULL;
-    int n = snprintf(out, sizeof out, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nCache-Control: %s\r\n\r\n", BODY,
-                     fresh ? "max-age=3600" : "no-store");
+    int n = snprintf(out, sizeof out,
+                     "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: "
+                     "%d\r\nCache-Control: %s\r\n\r\n",
+                     BODY, fresh ? "max-age=3600" : "no-store");
 
     memset(out + n, 'x', BODY);
     if (write(fd, out, (size_t)n + BODY) < 0)
@@ -116,7 +122,7 @@ origin(int port)
 
 struct client {
     int fd;
-    bool busy, drop;             /* drop: leave in the middle, as clients do */
+    bool busy, drop; /* drop: leave in the middle, as clients do */
     size_t got, want;
     double sent_s;
 };
@@ -185,8 +191,11 @@ send_request(struct client *c)
     int n;
 
     choose(path, &post, c);
-    n = snprintf(out, sizeof out, "%s http://127.0.0.1:%d%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUser-Agent: load\r\nAccept: */*\r\n%s\r\n%s",
-                 post ? "POST" : "GET", run.origin, path, run.origin, post ? "Content-Length: 5\r\n" : "", post ? "hello" : "");
+    n = snprintf(out, sizeof out,
+                 "%s http://127.0.0.1:%d%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUser-Agent: "
+                 "load\r\nAccept: */*\r\n%s\r\n%s",
+                 post ? "POST" : "GET", run.origin, path, run.origin,
+                 post ? "Content-Length: 5\r\n" : "", post ? "hello" : "");
     c->busy = true;
     c->got = c->want = 0;
     c->sent_s = now_s();
@@ -248,9 +257,11 @@ report(double took_s)
 
     getrusage(RUSAGE_SELF, &u);
     qsort(run.us, run.n_us, sizeof *run.us, by_size);
-    printf("{\"requests\": %llu, \"errors\": %llu, \"not_200\": %llu, \"seconds\": %.3f, \"p50_us\": %.0f, \"p99_us\": %.0f}\n",
-           (unsigned long long)run.done, (unsigned long long)run.errors, (unsigned long long)run.bad, took_s,
-           run.n_us ? (double)run.us[run.n_us / 2] : 0, run.n_us ? (double)run.us[run.n_us * 99 / 100] : 0);
+    printf("{\"requests\": %llu, \"errors\": %llu, \"not_200\": %llu, \"seconds\": %.3f, "
+           "\"p50_us\": %.0f, \"p99_us\": %.0f}\n",
+           (unsigned long long)run.done, (unsigned long long)run.errors,
+           (unsigned long long)run.bad, took_s, run.n_us ? (double)run.us[run.n_us / 2] : 0,
+           run.n_us ? (double)run.us[run.n_us * 99 / 100] : 0);
 }
 
 static void
@@ -308,6 +319,8 @@ main(int argc, char **argv)
         return origin(atoi(argv[2]));
     if (argc >= 9 && strcmp(argv[1], "clients") == 0)
         return clients(argv + 2, argc - 2);
-    fputs("usage: load origin PORT | load clients PROXY ORIGIN CONNS IDLE RATE SECONDS hit|unique|pass|soak [MAX]\n", stderr);
+    fputs("usage: load origin PORT | load clients PROXY ORIGIN CONNS IDLE RATE SECONDS "
+          "hit|unique|pass|soak [MAX]\n",
+          stderr);
     return 2;
 }
