@@ -174,7 +174,7 @@ choose(char *path, bool *post, struct client *c)
     if (run.mix == 'h' || (run.mix == 's' && kind < 12))
         sprintf(path, "/h%u", (unsigned)(run.sent % 1000));
     else if (run.mix == 'u' || (run.mix == 's' && kind < 15))
-        sprintf(path, "/hu%llu", (unsigned long long)run.sent);
+        sprintf(path, "/hu%d-%llu", (int)getpid(), (unsigned long long)run.sent);
     else
         sprintf(path, "/n%u", (unsigned)(run.sent % 100));
     if (run.mix == 's') {
