@@ -107,8 +107,9 @@ static unsigned
 worker_shed(void *owner)
 {
     struct worker *w = owner;
+    unsigned closed = idle_shed(w->upstream.idle, 8);
 
-    return idle_shed(w->upstream.idle, 8) + client_shed(&w->clients, 8);
+    return closed ? closed : client_shed(&w->clients, 8);
 }
 
 /* ---- requests of the main thread ---- */

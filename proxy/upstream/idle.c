@@ -8,10 +8,12 @@
 
 #define CONN_MAGIC 0xc0117c0bu
 #define BUCKETS 256
+#define IDLE_A_BUCKET 256 /* requests that need a new connection leave one more behind each */
 
 struct idle_pool {
     struct loop *loop;
     struct list by_address[BUCKETS];
+    unsigned count[BUCKETS];
     struct list by_age; /* oldest first */
 };
 
@@ -26,6 +28,16 @@ bucket_of(const struct addr *a)
     for (size_t i = 0; i < n; i++)
         h = h * 31 + p[i];
     return (h ^ (h >> 8)) % BUCKETS;
+}
+
+static void
+leave_pool(struct conn *c)
+{
+    if (list_empty(&c->by_age))
+        return;
+    list_remove(&c->by_address);
+    list_remove(&c->by_age);
+    c->pool->count[bucket_of(&c->to)]--;
 }
 
 struct idle_pool *
@@ -111,8 +123,7 @@ idle_take(struct idle_pool *p, const struct addr *to, unsigned n, uint16_t port)
 
             if (addr_port(&c->to) != port || addr_compare(&c->to, &wanted) != 0)
                 continue;
-            list_remove(&c->by_address);
-            list_remove(&c->by_age);
+            leave_pool(c);
             fds_purpose(transport_fd(&c->transport), FD_SERVER_ACTIVE);
             return c;
         }
@@ -120,14 +131,29 @@ idle_take(struct idle_pool *p, const struct addr *to, unsigned n, uint16_t port)
     return NULL;
 }
 
+/* The one of this bucket that has been idle longest gives way. */
+static void
+make_room(struct idle_pool *p, unsigned bucket)
+{
+    struct conn *oldest;
+
+    if (p->count[bucket] < IDLE_A_BUCKET)
+        return;
+    oldest = LIST_OWNER(p->by_address[bucket].prev, struct conn, by_address);
+    conn_close(&oldest);
+}
+
 void
 idle_put(struct conn **held, int64_t for_ms)
 {
     struct conn *c = *held;
+    unsigned bucket = bucket_of(&c->to);
 
     *held = NULL;
     conn_use(c, NULL, NULL, NULL);
-    list_push_front(&c->pool->by_address[bucket_of(&c->to)], &c->by_address);
+    make_room(c->pool, bucket);
+    c->pool->count[bucket]++;
+    list_push_front(&c->pool->by_address[bucket], &c->by_address);
     list_push_back(&c->pool->by_age, &c->by_age);
     fds_purpose(transport_fd(&c->transport), FD_SERVER_IDLE);
     transport_want(&c->transport, LOOP_READ);
@@ -143,8 +169,7 @@ conn_close(struct conn **held)
     if (!c)
         return;
     CHECK_OBJ(c, CONN_MAGIC);
-    list_remove(&c->by_address);
-    list_remove(&c->by_age);
+    leave_pool(c);
     transport_close(&c->transport);
     loop_timer_close(&c->timer);
     conn_use(c, NULL, NULL, NULL);

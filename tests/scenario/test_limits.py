@@ -61,6 +61,18 @@ class Descriptors(Scenario):
         self.assertEqual(busy.read_exactly(20), b"x" * 10 + b"y" * 10)
 
 
+class IdleConnections(Scenario):
+    def test_requests_that_need_a_new_connection_do_not_pile_up_idle_ones(self):
+        """A POST never goes out on a kept connection, but leaves one behind."""
+        o = self.origin(lambda q: reply(body=b"x"))
+        p = self.cuttle()
+        with Client(p.address) as c:
+            for _ in range(400):
+                self.assertEqual(c.get(o.url("/"), method="POST", body=b"y").status, 200)
+        row = next(line for line in p.manager("filedescriptors").splitlines() if line.startswith("server idle"))
+        self.assertLessEqual(int(row.split()[2]), 256)
+
+
 class Leaving(Scenario):
     def test_it_ends_at_once_when_idle(self):
         o = self.origin(reply())
