@@ -34,6 +34,7 @@
 #include "base/fds.h"
 #include "base/log.h"
 #include "base/readiness.h"
+#include "base/uring_repair.h"
 
 #define LOOP_MAGIC 0x100b100bu
 
@@ -319,7 +320,7 @@ backend_try(struct loop *l, enum loop_backend wanted)
         if (backends[i].wanted == wanted)
             b = &backends[i];
     }
-    if (ev_supported_backends() & b->flag)
+    if ((ev_supported_backends() & b->flag) && (wanted != LOOP_IO_URING || uring_repair_start()))
         ev = ev_loop_new(b->flag | EVFLAG_NOENV | EVFLAG_NOSIGMASK | EVFLAG_NOTIMERFD);
     if (ev == NULL || ev_backend(ev) != b->flag) {
         log_event(LOG_WARN, "event_backend %s is not available here", b->name);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -355,6 +356,15 @@ run_configured(const struct arguments *a, const struct conf *c, struct setup *s,
     return 0;
 }
 
+/* Nothing here is sized from the limit, so there is no reason to stay below what the system allows. */
+static uint64_t
+hard_limit(void)
+{
+    struct rlimit r;
+
+    return getrlimit(RLIMIT_NOFILE, &r) == 0 ? (uint64_t)r.rlim_max : 0;
+}
+
 static struct setup *
 start(const struct arguments *a, struct conf *c, struct buf *errors)
 {
@@ -364,7 +374,7 @@ start(const struct arguments *a, struct conf *c, struct buf *errors)
         return NULL;
     if (c->cache_log && !(a->foreground && a->debug >= 0))
         log_open(c->cache_log);
-    fds_start(c->max_filedescriptors > 0 ? (uint64_t)c->max_filedescriptors : 0);
+    fds_start(c->max_filedescriptors > 0 ? (uint64_t)c->max_filedescriptors : hard_limit());
     pid_file_write(c->pid_filename);
     s = setup_start(c, errors);
     if (!s)

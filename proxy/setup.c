@@ -18,7 +18,7 @@
 #include "proxy/worker.h"
 
 #define PORTS_MAX 64
-#define WORKERS_MAX 64
+#define WORKERS_MAX 256
 
 struct setup {
     struct conf *conf;

@@ -841,7 +841,8 @@ class Cuttle:
                  "access_log stdio:%s squid" % self.path("access.log"),
                  "cache_log %s" % self.path("cache.log"),
                  "pid_filename none", "shutdown_lifetime 1 second", "visible_hostname cuttle.test",
-                 "workers %d" % self.workers]
+                 "workers %d" % self.workers,
+                 "event_backend %s" % os.environ.get("CUTTLE_BACKEND", "auto")]
         lines = [line for line in usual if line.split(" ")[0] not in named]
         with open(self.conf_path, "w") as f:
             f.write("\n".join(lines + self.conf_lines + [self.access or ""]) + "\n")
