@@ -30,7 +30,8 @@ struct ring {
 
 static struct ring rings[RINGS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static long (*libc_syscall)(long number, ...);
+typedef long syscall_fn(long number, ...);
+static _Atomic(syscall_fn *) libc_syscall;
 
 static struct ring *
 ring_of(int fd)
@@ -85,17 +86,22 @@ ring_repair(int fd)
         }
 }
 
-static void
+static syscall_fn *
 find_libc_syscall(void)
 {
-    libc_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    syscall_fn *found = atomic_load_explicit(&libc_syscall, memory_order_relaxed);
+
+    if (!found) {
+        found = (syscall_fn *)dlsym(RTLD_NEXT, "syscall");
+        atomic_store_explicit(&libc_syscall, found, memory_order_relaxed);
+    }
+    return found;
 }
 
 bool
 uring_repair_start(void)
 {
-    find_libc_syscall();
-    return libc_syscall != NULL && dlsym(RTLD_DEFAULT, "syscall") == (void *)syscall;
+    return find_libc_syscall() != NULL && dlsym(RTLD_DEFAULT, "syscall") == (void *)syscall;
 }
 
 long
@@ -108,11 +114,9 @@ syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(list, long);
     va_end(list);
-    if (!libc_syscall)
-        find_libc_syscall();
     if (number == SYS_io_uring_enter)
         ring_repair((int)a[0]);
-    result = libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    result = find_libc_syscall()(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (number == SYS_io_uring_setup && result >= 0)
         ring_note((int)result, (const struct io_uring_params *)a[1]);
     return result;
