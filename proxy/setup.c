@@ -87,6 +87,16 @@ speaks_of_purge(const struct conf *c)
     return false;
 }
 
+static bool
+rules_name(const struct conf_rules *rules, const char *acl)
+{
+    for (unsigned i = 0; i < rules->n; i++)
+        for (unsigned k = 0; k < rules->at[i].n; k++)
+            if (strcmp(rules->at[i].terms[k].acl, acl) == 0)
+                return true;
+    return false;
+}
+
 static void
 policy_plain(struct policy *p, const struct conf *c)
 {
@@ -106,6 +116,7 @@ policy_plain(struct policy *p, const struct conf *c)
     p->client_persistent = c->client_persistent_connections;
     p->server_persistent = c->server_persistent_connections;
     p->purge_enabled = speaks_of_purge(c);
+    p->manager_ruled = rules_name(&c->http_access, "manager");
     p->connect_timeout_ms = c->connect_timeout_ms < c->forward_timeout_ms ? c->connect_timeout_ms
                                                                           : c->forward_timeout_ms;
     p->stagger_ms = c->happy_eyeballs_connect_timeout_ms;

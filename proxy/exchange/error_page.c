@@ -39,43 +39,45 @@ add_escaped(struct buf *b, struct span s)
         BUF_ADD(b, "...");
 }
 
-void
-error_page_write(struct buf *b, const struct exchange *x, enum fault why)
+/* "<p>before VALUE after</p>", left out when there is no value. */
+static void
+add_line(struct buf *b, const char *before, struct span value, const char *after)
 {
-    unsigned status = fault_status(why);
-    char date[DATE_TEXT_MAX];
+    if (!value.n)
+        return;
+    buf_addf(b, "<p>%s", before);
+    add_escaped(b, value);
+    buf_addf(b, "%s</p>\n", after);
+}
 
-    date_format(clock_wall_s(), date);
+static void
+add_head(struct buf *b, unsigned status)
+{
+    struct span reason = status_reason(status);
+
     buf_addf(
         b,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%u %.*s</title>\n",
-        status, SPAN_ARG(status_reason(status)));
+        status, SPAN_ARG(reason));
     BUF_ADD(b, "<style>body{font:16px/1.5 system-ui,sans-serif;max-width:42em;margin:4em "
                "auto;padding:0 1em;color:#222}"
                "h1{font-size:1.4em}code{background:#eee;padding:.1em .3em;word-break:break-all}"
                "footer{color:#777;font-size:.85em;margin-top:3em}</style></head><body>\n");
-    buf_addf(b, "<h1>%u %.*s</h1>\n<p>%s</p>\n", status, SPAN_ARG(status_reason(status)),
-             fault_sentence(why));
-    if (x->url.n) {
-        BUF_ADD(b, "<p>Asked for: <code>");
-        add_escaped(b, x->url);
-        BUF_ADD(b, "</code></p>\n");
-    }
-    if (x->error) {
-        BUF_ADD(b, "<p>The system says: ");
-        add_escaped(b, span_str(strerror(x->error)));
-        BUF_ADD(b, ".</p>\n");
-    }
-    if (x->fault_detail) {
-        BUF_ADD(b, "<p>Detail: ");
-        add_escaped(b, span_str(x->fault_detail));
-        BUF_ADD(b, "</p>\n");
-    }
-    if (x->policy->conf->cache_mgr) {
-        BUF_ADD(b, "<p>Questions go to ");
-        add_escaped(b, span_str(x->policy->conf->cache_mgr));
-        BUF_ADD(b, ".</p>\n");
-    }
+    buf_addf(b, "<h1>%u %.*s</h1>\n", status, SPAN_ARG(reason));
+}
+
+void
+error_page_write(struct buf *b, const struct exchange *x, enum fault why)
+{
+    char date[DATE_TEXT_MAX];
+
+    date_format(clock_wall_s(), date);
+    add_head(b, fault_status(why));
+    buf_addf(b, "<p>%s</p>\n", fault_sentence(why));
+    add_line(b, "Asked for: <code>", x->url, "</code>");
+    add_line(b, "The system says: ", span_str(x->error ? strerror(x->error) : NULL), ".");
+    add_line(b, "Detail: ", span_str(x->fault_detail), "");
+    add_line(b, "Questions go to ", span_str(x->policy->conf->cache_mgr), ".");
     BUF_ADD(b, "<footer>");
     add_escaped(b, x->policy->pseudonym);
     buf_addf(b, " (cuttle), %s, %s</footer>\n</body></html>\n", date, fault_page(why));

@@ -138,12 +138,28 @@ count(const struct exchange *x, uint64_t elapsed_us)
         histogram_add(HISTOGRAM_MISS_US, elapsed_us);
 }
 
-void
-outcome_log(struct exchange *x)
+static struct span
+content_type(const struct exchange *x)
 {
-    int64_t elapsed_us = (clock_exact_mono_ns() - x->started_ns) / 1000;
-    bool own = x->fault != FAULT_NONE;
-    struct log_record r = {
+    if (x->fault)
+        return SPAN("text/html");
+    if (x->own_type)
+        return span_str(x->own_type);
+    return x->entry ? x->entry->head->content_type : SPAN_NONE;
+}
+
+static const char *
+error_detail(const struct exchange *x)
+{
+    if (x->fault_detail)
+        return x->fault_detail;
+    return x->fault ? fault_name(x->fault) : NULL;
+}
+
+static struct log_record
+record_of(const struct exchange *x, int64_t elapsed_us)
+{
+    return (struct log_record){
         .end_wall_ms = clock_wall_ms(),
         .elapsed_us = elapsed_us,
         .client = x->client.peer,
@@ -155,30 +171,30 @@ outcome_log(struct exchange *x)
         .bytes_out = x->sent_bytes,
         .bytes_in = x->bytes_in,
         .body_bytes_out = x->body_sent,
-        .method = x->request.method_text,
+        .method = x->request.method_text.n ? x->request.method_text : SPAN("NONE"),
         .url = url_or_error(x),
         .path = x->request.uri.path,
         .minor = x->request.minor,
         .hierarchy = hierarchy(x),
         .server_host = x->request.uri.host,
-        .content_type = own           ? SPAN("text/html")
-                        : x->own_type ? span_str(x->own_type)
-                        : x->entry    ? x->entry->head->content_type
-                                      : SPAN_NONE,
+        .content_type = content_type(x),
         .request_fields = &x->request.fields,
         .response_fields = x->entry ? &x->entry->head->fields : NULL,
-        .error_page = own ? fault_page(x->fault) : NULL,
-        .error_detail = x->fault_detail ? x->fault_detail
-                        : own           ? fault_name(x->fault)
-                                        : NULL,
+        .error_page = x->fault ? fault_page(x->fault) : NULL,
+        .error_detail = error_detail(x),
         .dns_us = x->times.dns_us,
         .server_us = x->times.first_byte_us,
         .sequence = ++x->env->sequence,
         .port_name = x->client.port_name,
     };
+}
 
-    if (!r.method.n)
-        r.method = SPAN("NONE");
+void
+outcome_log(struct exchange *x)
+{
+    int64_t elapsed_us = (clock_exact_mono_ns() - x->started_ns) / 1000;
+    struct log_record r = record_of(x, elapsed_us);
+
     count(x, (uint64_t)elapsed_us);
     x->facts.client = x->client.peer;
     if (x->env->log)

@@ -163,8 +163,18 @@ allowed(struct exchange *x)
 }
 
 static enum step
+denied(struct exchange *x)
+{
+    counter_add(COUNTER_DENIED, 1);
+    x->how = HOW_DENIED;
+    return exchange_fail(x, FAULT_DENIED, 0);
+}
+
+static enum step
 step_access(struct exchange *x)
 {
+    if (x->facts.is_manager && !x->policy->manager_ruled && !addr_is_loopback(&x->client.peer))
+        return denied(x);
     if (x->dst) {
         x->facts.dst = x->dst->at;
         x->facts.n_dst = x->dst->status == DNS_OK ? x->dst->n : 0;
@@ -178,9 +188,7 @@ step_access(struct exchange *x)
     case ACL_DENY:
         break;
     }
-    counter_add(COUNTER_DENIED, 1);
-    x->how = HOW_DENIED;
-    return exchange_fail(x, FAULT_DENIED, 0);
+    return denied(x);
 }
 
 static enum step

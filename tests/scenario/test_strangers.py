@@ -1,0 +1,64 @@
+"""Who comes from another machine: in a network namespace of its own, with an address that is not loopback."""
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import unittest
+
+import harness
+from harness import Client, Scenario, reply
+
+INSIDE = "CUTTLE_IN_NAMESPACE"
+PROXY, STRANGER = "192.0.2.1", "192.0.2.2"        # RFC 5737: documentation, on the namespace's own loopback device
+
+
+@unittest.skipUnless(os.environ.get(INSIDE), "runs in a namespace")
+class Strangers(Scenario):
+    """G-35: never an open proxy, and the status pages are for this machine."""
+
+    def proxy(self, *lines, access=""):
+        port = harness.PortLease(PROXY)
+        self.addCleanup(port.release)
+        # Indented: in addition to the port that the harness waits for.
+        p = self.cuttle(" http_port %s:%d" % (PROXY, port.number), *lines, access=access)
+        self.port = port.number
+        return p
+
+    def ask(self, url, method="GET", source=STRANGER):
+        with Client((PROXY, self.port), source=source) as c:
+            return c.get(url, *(("Host: proxy",) if url.startswith("/") else ()), method=method)
+
+    def test_a_configuration_without_rules_lets_nobody_in(self):
+        o = self.origin(reply(body=b"x"), host=PROXY)
+        self.proxy()
+        for url, method in ((o.url("/"), "GET"), ("%s:25" % PROXY, "CONNECT"), ("%s:443" % PROXY, "CONNECT"), (o.url("/"), "PURGE")):
+            self.assertEqual(self.ask(url, method).status, 403, (url, method))
+        self.assertEqual(o.connections, 0)
+
+    def test_the_status_pages_are_for_this_machine_unless_a_rule_says_otherwise(self):
+        self.proxy(access="http_access allow all")
+        for page in "/", "/squid-internal-mgr/info", "/metrics":
+            self.assertEqual(self.ask(page).status, 403, page)
+        self.proxy("http_access allow manager", access="http_access allow all")
+        self.assertEqual(self.ask("/squid-internal-mgr/info").status, 200)
+
+    def test_who_is_allowed_is_served(self):
+        o = self.origin(reply(body=b"x"), host=PROXY)
+        self.proxy("acl there src %s" % STRANGER, "http_access allow there", access="http_access deny all")
+        self.assertEqual(self.ask(o.url("/")).body, b"x")
+        self.assertEqual(self.ask(o.url("/"), source=PROXY).status, 403)
+
+
+def in_namespace():
+    """This file again, with a network of its own."""
+    setup = "ip link set lo up && ip addr add %s/32 dev lo && ip addr add %s/32 dev lo && exec \"$@\"" % (PROXY, STRANGER)
+    words = ["unshare", "-n", "sh", "-c", setup, "sh", sys.executable] + sys.argv
+    return subprocess.run(words, env=dict(os.environ, **{INSIDE: "1"})).returncode
+
+
+if __name__ == "__main__":
+    if os.environ.get(INSIDE) or not shutil.which("ip") or subprocess.run(["unshare", "-n", "true"], stderr=subprocess.DEVNULL).returncode:
+        harness.main()
+    else:
+        sys.exit(in_namespace())
