@@ -146,13 +146,26 @@ wanted_range(struct exchange *x, struct byte_range *r)
     return result == RANGE_OK && n != 1 ? RANGE_IGNORE : result;
 }
 
+/* Trailers can only follow a chunked body: with some, a length that was not announced stays unsaid.
+ */
+static uint64_t
+length_to_announce(const struct exchange *x)
+{
+    const struct entry *e = x->entry;
+
+    if (e->length != LENGTH_UNKNOWN || (exchange_is_head(x) && !from_store(x)))
+        return e->length;
+    if (body_state(e->body) == BODY_COMPLETE && body_trailer(e->body).n)
+        return LENGTH_UNKNOWN;
+    return entry_length(e);
+}
+
 static enum step
 answer_whole(struct exchange *x)
 {
     const struct head *h = x->entry->head;
     bool bodyless = exchange_is_head(x) || status_has_no_body(h->status);
-    uint64_t length =
-        exchange_is_head(x) && !from_store(x) ? x->entry->length : entry_length(x->entry);
+    uint64_t length = length_to_announce(x);
 
     if (bodyless)
         close_reader(x);

@@ -393,6 +393,8 @@ judge_answer(struct exchange *x)
         store_withdraw(x->env->store, x->stored);
     settle_ticket(x, x->entry, &s);
     fill_into(x->fill, x->entry, x->stored_ok, x->background, x->policy->keep_bytes);
+    if (body_state(x->entry->body) == BODY_FAILED) /* nothing of it has gone out yet */
+        return exchange_fail(x, body_fault(x->entry->body), 0);
     return exchange_next(x, &DELIVER);
 }
 

@@ -248,6 +248,7 @@ fill_into(struct fill *f, struct entry *e, bool stored, bool alone, uint64_t kee
     f->alone = alone;
     f->keep_bytes = keep_bytes;
     f->phase = FILL_BODY;
+    fill_start_body(f); /* before the owner answers: head and body leave in one call */
 }
 
 void

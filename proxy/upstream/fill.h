@@ -80,7 +80,7 @@ struct fill_order {
 void fill_start(struct upstream *u, const struct fill_order *order, struct fill **held);
 struct loop_task *
 fill_room_task(struct fill *f); /* what the body wakes when there is room: for body_new */
-/* entry gets the body; stored: it is findable in the store, is charged when complete and withdrawn
+/* entry gets the body, what came with the head at once (the fill may have ended, and *held be NULL, on return); stored: it is findable in the store, is charged when complete and withdrawn
  * when it fails or outgrows keep_bytes. alone: goes on without any reader (validation in the
  * background). */
 void fill_into(struct fill *f, struct entry *e, bool stored, bool alone, uint64_t keep_bytes);

@@ -37,6 +37,7 @@ struct fill {
     struct dns_answer *answer; /* addresses, while they may be needed again for a retry */
     /* the exchange of bytes */
     struct body_writer writer;
+    struct span early; /* body bytes that came with the head; valid during the head event */
     struct buf in; /* an incomplete head */
     struct framed framing;
     struct chunked chunked;
@@ -64,6 +65,7 @@ void fill_fail(struct fill *f, enum fault why,
                int error);        /* before the head: event; after it: body_fail */
 void fill_finish(struct fill *f); /* the response is whole */
 void fill_send(struct fill *f);   /* upstream_h1.c */
+void fill_start_body(struct fill *f);
 void fill_io(void *owner, int events);
 void fill_release_body(struct fill *f); /* the held request body may go */
 void fill_timed_out(void *owner);

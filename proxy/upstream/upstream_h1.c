@@ -13,8 +13,6 @@
 #define READS_A_TURN 4
 #define CONTINUE_MS 1000
 
-static void start_body(struct fill *f, struct span early);
-
 /* ---- sending ---- */
 
 static bool
@@ -199,10 +197,8 @@ take_head(struct fill *f, const struct response_head *r, struct span rest)
     f->left = f->framing.how == FRAMING_LENGTH ? f->framing.length : 0;
     chunked_start(&f->chunked);
     f->body_held = false;
+    f->early = rest;
     events->head(f->owner, r, &f->framing, &t);
-    if (f->phase != FILL_BODY)
-        return;
-    start_body(f, rest);
 }
 
 static void
@@ -401,9 +397,10 @@ read_once(struct fill *f)
 }
 
 /* Bytes that came with the head; a body without any ends here. More of it is waited for. */
-static void
-start_body(struct fill *f, struct span early)
+void
+fill_start_body(struct fill *f)
 {
+    struct span early = f->early;
     bool none =
         f->framing.how == FRAMING_NONE || (f->framing.how == FRAMING_LENGTH && f->left == 0);
 
