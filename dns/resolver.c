@@ -26,6 +26,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "dns/answer_cache.h"
+#include "dns/search_list.h"
 #include "dns/soa.h"
 
 #define RESOLVER_MAGIC 0xd2501e01u
@@ -33,7 +34,7 @@
 #define QUERY_MAGIC 0xd2501e03u
 
 enum {
-    RESOLUTION_DELAY_MS = 50,    /* RFC 8305 section 3 */
+    RESOLUTION_DELAY_MS = 50, /* RFC 8305 section 3 */
     TIMEOUT_DEFAULT_MS = 30000,
     RETRANSMIT_DEFAULT_MS = 5000,
     RETRANSMIT_MOST_MS = 60000,
@@ -48,7 +49,7 @@ enum {
 
 struct dns_query {
     uint32_t magic;
-    struct list link;            /* lookup's queries */
+    struct list link; /* lookup's queries */
     dns_fn *fn;
     void *owner;
 };
@@ -63,13 +64,13 @@ struct flight {
 struct lookup {
     uint32_t magic;
     struct resolver *resolver;
-    struct list link;            /* bucket while asking, resolver's lingering afterwards */
+    struct list link; /* bucket while asking, resolver's lingering afterwards */
     struct list due;
     struct list queries;
-    struct loop_timer timer;     /* the resolution delay, else the deadline */
+    struct loop_timer timer; /* the resolution delay, else the deadline */
     int64_t started_ns, deadline_ms;
-    uint64_t local_failures;     /* of the resolver when this began */
-    unsigned candidate;          /* which name of the search list is asked now */
+    uint64_t local_failures; /* of the resolver when this began */
+    unsigned candidate;      /* which name of the search list is asked now */
     bool told, ok, expired;
     struct flight flight[HALVES];
     struct half_answer half[HALVES];
@@ -86,16 +87,16 @@ struct resolver {
     uint32_t magic;
     struct loop *loop;
     struct answer_cache *cache;
-    ares_channel channel;        /* NULL: c-ares could not start; every question fails */
+    ares_channel channel; /* NULL: c-ares could not start; every question fails */
     bool closing, v4_first;
     int64_t timeout_ms, retransmit_ms;
-    unsigned n_search;           /* completions of names without a dot, before the name itself */
-    bool completed_only;         /* append_domain: the bare name is not asked */
+    unsigned n_search;   /* completions of names without a dot, before the name itself */
+    bool completed_only; /* append_domain: the bare name is not asked */
     char *search[SEARCH_MOST];
     unsigned in_air;
     uint64_t local_failures;
-    struct loop_timer timer;     /* c-ares's retransmissions */
-    struct loop_task task;       /* tells the askers */
+    struct loop_timer timer; /* c-ares's retransmissions */
+    struct loop_task task;   /* tells the askers */
     struct list due, lingering, sockets, spare_sockets;
     struct list buckets[BUCKETS];
 };
@@ -506,7 +507,7 @@ candidate_name(const struct lookup *l, char out[NAME_MAX_BYTES + 1])
 static void
 lookup_ask(struct lookup *l)
 {
-    static const int types[HALVES] = {[HALF_V6] = 28, [HALF_V4] = 1};   /* AAAA, A */
+    static const int types[HALVES] = {[HALF_V6] = 28, [HALF_V4] = 1}; /* AAAA, A */
     struct resolver *r = l->resolver;
     char name[NAME_MAX_BYTES + 1];
     bool can = r->channel && r->in_air + HALVES <= FLIGHTS_MOST;
@@ -664,23 +665,21 @@ search_add(struct resolver *r, const char *domain)
 }
 
 static void
+search_found(void *owner, const char *domain)
+{
+    search_add(owner, domain);
+}
+
+static void
 search_setup(struct resolver *r, const struct resolver_options *o)
 {
-    struct ares_options found;
-    int have = 0;
-
     if (o->append_domain && o->append_domain[0]) {
         search_add(r, o->append_domain);
         r->completed_only = r->n_search > 0;
         return;
     }
-    if (!o->defnames || r->channel == NULL)
-        return;
-    if (ares_save_options(r->channel, &found, &have) != ARES_SUCCESS)
-        return;
-    for (int i = 0; have & ARES_OPT_DOMAINS && i < found.ndomains; i++)
-        search_add(r, found.domains[i]);
-    ares_destroy_options(&found);
+    if (o->defnames)
+        search_list_read(search_found, r);
 }
 
 /* c-ares doubles the interval when all servers have been asked, and shortens each by a random part
@@ -700,18 +699,23 @@ static ares_channel
 channel_open(struct resolver *r, int n_servers)
 {
     struct ares_options options = {
-        .flags = ARES_FLAG_NOALIASES | ARES_FLAG_NOSEARCH |
-                 (n_servers == 1 ? ARES_FLAG_NOCHECKRESP : 0),
+        .flags =
+            ARES_FLAG_NOALIASES | ARES_FLAG_NOSEARCH | (n_servers == 1 ? ARES_FLAG_NOCHECKRESP : 0),
         .timeout = (int)r->retransmit_ms,
         .tries = tries_for(r, n_servers),
         .sock_state_cb = on_socket_state,
         .sock_state_cb_data = r,
     };
     ares_channel channel = NULL;
-    int error = ares_init_options(&channel, &options,
-                                  ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES |
-                                      ARES_OPT_NOROTATE | ARES_OPT_SOCK_STATE_CB);
+    int given = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_NOROTATE |
+                ARES_OPT_SOCK_STATE_CB;
+    int error;
 
+#ifdef ARES_OPT_QUERY_CACHE
+    given |= ARES_OPT_QUERY_CACHE; /* off: answers are kept in answer_cache, within our bounds */
+    options.qcache_max_ttl = 0;
+#endif
+    error = ares_init_options(&channel, &options, given);
     if (error != ARES_SUCCESS) {
         log_event(LOG_ERROR, "the resolver cannot start: %s", ares_strerror(error));
         return NULL;
