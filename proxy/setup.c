@@ -117,6 +117,8 @@ policy_plain(struct policy *p, const struct conf *c)
     p->server_persistent = c->server_persistent_connections;
     p->purge_enabled = speaks_of_purge(c);
     p->manager_ruled = rules_name(&c->http_access, "manager");
+    p->local_ruled =
+        rules_name(&c->http_access, "to_localhost") || rules_name(&c->http_access, "to_linklocal");
     p->connect_timeout_ms = c->connect_timeout_ms < c->forward_timeout_ms ? c->connect_timeout_ms
                                                                           : c->forward_timeout_ms;
     p->stagger_ms = c->happy_eyeballs_connect_timeout_ms;

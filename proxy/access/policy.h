@@ -25,6 +25,8 @@ struct policy {
                                   .._in_memory */
     uint64_t request_body_max; /* 0: no limit */
     bool via, collapse, client_persistent, server_persistent, purge_enabled;
+    bool local_ruled;   /* http_access speaks of to_localhost or to_linklocal; else they are for
+                           clients of this machine only */
     bool manager_ruled; /* http_access speaks of the acl manager; else our pages are for this
                            machine only */
     int64_t connect_timeout_ms, read_timeout_ms, write_timeout_ms, request_timeout_ms,

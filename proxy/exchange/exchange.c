@@ -13,6 +13,14 @@
 
 #define SPARES 64
 
+/* Without a rule of the operator, what listens on this machine alone is for clients of this
+ * machine. */
+bool
+exchange_denies_local(const struct exchange *x)
+{
+    return !x->policy->local_ruled && !x->background && !addr_is_loopback(&x->client.peer);
+}
+
 bool
 exchange_is_head(const struct exchange *x)
 {

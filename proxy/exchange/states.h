@@ -123,7 +123,8 @@ enum step exchange_fail(struct exchange *x, enum fault why, int error);
 void exchange_resume(struct exchange *x);
 void exchange_finish(struct exchange *x); /* log and free */
 void exchange_respond(struct exchange *x, const struct outgoing *o);
-void exchange_drop_store(struct exchange *x); /* ticket, waiter, stored entries */
+void exchange_drop_store(struct exchange *x);         /* ticket, waiter, stored entries */
+bool exchange_denies_local(const struct exchange *x); /* see policy.local_ruled */
 bool exchange_is_head(const struct exchange *x);
 
 /* entry_source.c */

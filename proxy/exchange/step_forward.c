@@ -112,6 +112,7 @@ step_forward(struct exchange *x)
         .body_length = x->framing.length,
         .expects_continue = fields_find(&x->request.fields, FIELD_EXPECT) != NULL,
         .wants_upgrade = upgrade,
+        .deny_local = exchange_denies_local(x),
         .events = &exchange_fill_events,
         .owner = x,
     };

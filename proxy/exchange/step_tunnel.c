@@ -98,6 +98,8 @@ dial_target(struct exchange *x)
 {
     if (x->dst->status != DNS_OK || x->dst->n == 0)
         return exchange_fail(x, upstream_dns_fault(x->dst->status), 0);
+    if (exchange_denies_local(x) && upstream_is_local(x->dst->at, x->dst->n))
+        return exchange_fail(x, FAULT_ADDRESS_DENIED, 0);
     for (unsigned i = 0; i < x->dst->n; i++)
         if (upstream_is_self(x->env->upstream, &x->dst->at[i], x->request.uri.port))
             return exchange_fail(x, FAULT_LOOP, 0);

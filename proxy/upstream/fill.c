@@ -193,6 +193,7 @@ copy_order(struct fill *f, const struct fill_order *o)
     f->body_length = o->body_length;
     f->expects_continue = o->expects_continue;
     f->wants_upgrade = o->wants_upgrade;
+    f->deny_local = o->deny_local;
 }
 
 static struct dns_answer *

@@ -34,6 +34,8 @@ struct upstream { /* one per worker */
     void *owner;
 };
 
+/* Loopback or link-local (where metadata services live) among these: not for strangers. */
+bool upstream_is_local(const struct addr *to, unsigned n);
 bool upstream_is_self(const struct upstream *u, const struct addr *to, uint16_t port);
 enum fault upstream_dns_fault(enum dns_status s);
 enum fault upstream_connect_fault(int error); /* -errno */
@@ -71,6 +73,7 @@ struct fill_order {
     uint64_t body_length;
     bool expects_continue; /* hold the body back until 100 or a second has passed */
     bool wants_upgrade;
+    bool deny_local; /* the client may not reach this machine's own or link-local addresses */
     const struct fill_events *events;
     void *owner;
 };
@@ -80,9 +83,10 @@ struct fill_order {
 void fill_start(struct upstream *u, const struct fill_order *order, struct fill **held);
 struct loop_task *
 fill_room_task(struct fill *f); /* what the body wakes when there is room: for body_new */
-/* entry gets the body, what came with the head at once (the fill may have ended, and *held be NULL, on return); stored: it is findable in the store, is charged when complete and withdrawn
- * when it fails or outgrows keep_bytes. alone: goes on without any reader (validation in the
- * background). */
+/* entry gets the body, what came with the head at once (the fill may have ended, and *held be NULL,
+ * on return); stored: it is findable in the store, is charged when complete and withdrawn when it
+ * fails or outgrows keep_bytes. alone: goes on without any reader (validation in the background).
+ */
 void fill_into(struct fill *f, struct entry *e, bool stored, bool alone, uint64_t keep_bytes);
 void fill_cancel(struct fill **f);  /* closes the connection; no event after this */
 void fill_release(struct fill **f); /* the owner goes; before the head this cancels, after it the

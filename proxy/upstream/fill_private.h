@@ -26,7 +26,7 @@ struct fill {
     struct span host, head;
     uint16_t port;
     struct source *request_body;
-    bool body_chunked, expects_continue, wants_upgrade;
+    bool body_chunked, expects_continue, wants_upgrade, deny_local;
     uint64_t body_length;
     /* the way there */
     struct dns_query *query;
@@ -38,7 +38,7 @@ struct fill {
     /* the exchange of bytes */
     struct body_writer writer;
     struct span early; /* body bytes that came with the head; valid during the head event */
-    struct buf in; /* an incomplete head */
+    struct buf in;     /* an incomplete head */
     struct framed framing;
     struct chunked chunked;
     struct buf trailer;

@@ -54,6 +54,15 @@ upstream_is_self(const struct upstream *u, const struct addr *to, uint16_t port)
     return false;
 }
 
+bool
+upstream_is_local(const struct addr *to, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (addr_is_loopback(&to[i]) || addr_is_linklocal(&to[i]))
+            return true;
+    return false;
+}
+
 static void
 dialled(void *owner, int fd, const struct addr *to)
 {
@@ -89,6 +98,10 @@ fill_reach(struct fill *f)
 {
     struct conn *c;
 
+    if (f->deny_local && upstream_is_local(f->answer->at, f->answer->n)) {
+        fill_fail(f, FAULT_ADDRESS_DENIED, 0);
+        return;
+    }
     for (unsigned i = 0; i < f->answer->n; i++)
         if (upstream_is_self(f->up, &f->answer->at[i], f->port)) {
             fill_fail(f, FAULT_LOOP, 0);

@@ -43,6 +43,18 @@ class Strangers(Scenario):
         self.proxy("http_access allow manager", access="http_access allow all")
         self.assertEqual(self.ask("/squid-internal-mgr/info").status, 200)
 
+    def test_what_listens_on_this_machine_alone_is_not_for_strangers(self):
+        """SSRF: loopback, link-local and metadata addresses, by name and by CONNECT too, unless a rule speaks of them."""
+        o = self.origin(reply(body=b"inside"))
+        inside = self.hosts(**{"inner.test": "127.0.0.1", "meta.test": "169.254.169.254"})
+        self.proxy(inside, access="http_access allow all")
+        for host in "127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "inner.test", "meta.test", "169.254.169.254", "localhost":
+            self.assertEqual(self.ask("http://%s:%d/" % (host, o.port)).status, 403, host)
+            self.assertEqual(self.ask("%s:%d" % (host, o.port), "CONNECT").status, 403, host)
+        self.assertEqual(o.connections, 0)
+        self.proxy("http_access allow to_localhost", access="http_access deny all")
+        self.assertEqual(self.ask(o.url("/")).body, b"inside")
+
     def test_who_is_allowed_is_served(self):
         o = self.origin(reply(body=b"x"), host=PROXY)
         self.proxy("acl there src %s" % STRANGER, "http_access allow there", access="http_access deny all")
