@@ -12,6 +12,8 @@
 #include "proxy/client/client_private.h"
 
 #define LINGER_MS 2000
+#define LINGER_BYTES (4u << 20) /* who sends more than this after the end is not owed the answer   \
+                                 */
 #define REQUESTS_A_TURN 32
 
 static void client_io(void *owner, int events);
@@ -88,6 +90,7 @@ client_refuse(struct client *c, enum fault why, const char *detail)
                                    c->peer,           *c->local, c->port_name};
 
     c->keep_alive = false;
+    c->refused = true;
     if (!c->x)
         c->x = exchange_new(c->env->exchanges, &from);
     go_busy(c);
@@ -235,6 +238,10 @@ head_incomplete(struct client *c, struct span bytes)
         broke_off(c);
         return;
     }
+    if (c->phase == CLIENT_BUSY) { /* it came in behind the request before: nothing is on now */
+        fds_purpose(transport_fd(&c->transport), FD_CLIENT_IDLE);
+        move_to(c, &c->env->idle);
+    }
     if (c->phase !=
         CLIENT_HEAD) /* the clock runs from the first byte; later bytes do not set it back */
         loop_timer_set(&c->timer, policy_of(c)->request_timeout_ms);
@@ -369,6 +376,14 @@ client_ended(struct client *c)
 }
 
 static void
+thrown_away(struct client *c, size_t n_bytes)
+{
+    c->lingered_bytes += (uint32_t)n_bytes;
+    if (c->lingered_bytes > LINGER_BYTES)
+        client_close(c);
+}
+
+static void
 client_read(struct client *c)
 {
     size_t room = c->phase == CLIENT_BUSY && c->in.n < CLIENT_IN_MAX ? CLIENT_IN_MAX - c->in.n
@@ -384,7 +399,7 @@ client_read(struct client *c)
     else if (got == 0)
         client_ended(c);
     else if (c->phase == CLIENT_LINGER)
-        return; /* read and thrown away */
+        thrown_away(c, bytes.n);
     else if (c->phase == CLIENT_BUSY)
         read_ahead(c, bytes);
     else
@@ -424,8 +439,8 @@ client_answered(struct client *c, bool whole)
 {
     struct exchange *x = c->x;
     uint64_t sent = c->writer.sent, body_sent = c->writer.body_sent;
-    bool more_to_come =
-        !c->half_closed && ((c->body && !client_body_is_done(c->body)) || c->in.n > 0);
+    bool more_to_come = !c->half_closed &&
+                        ((c->body && !client_body_is_done(c->body)) || c->in.n > 0 || c->refused);
 
     c->x = NULL;
     exchange_sent(x, sent, body_sent, whole);

@@ -36,6 +36,8 @@ struct client {
     uint32_t magic;
     uint8_t phase;
     bool keep_alive, half_closed, nested, minor0, close_delimited;
+    bool refused;            /* the head was no request: what follows it is unknown */
+    uint32_t lingered_bytes; /* read and thrown away after the last answer */
     struct client_env *env;
     struct transport transport;
     struct list link;

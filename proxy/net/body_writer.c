@@ -34,8 +34,7 @@ void
 body_writer_free(struct body_writer *w)
 {
     buf_free(&w->spill);
-    w->head = SPAN_NONE;
-    w->body = NULL;
+    memset(w, 0, sizeof *w); /* the counts too: the next message has sent nothing yet */
 }
 
 /* The head is borrowed from scratch memory that others will use: keep what is left. */

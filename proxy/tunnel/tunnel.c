@@ -182,6 +182,15 @@ pass_end_on(struct way *w)
     (void)transport_shutdown(w->to);
 }
 
+/* Nobody takes these bytes any more. The other direction may still have some, and ends by itself. */
+static void
+way_cut(struct way *w)
+{
+    way_free(w);
+    w->in_pipe = 0;
+    w->ended = w->shut = true;
+}
+
 static int
 way_move(struct tunnel *t, struct way *w)
 {
@@ -189,6 +198,10 @@ way_move(struct tunnel *t, struct way *w)
 
     for (int i = 0; i < ROUNDS && r == 0 && !w->ended; i++)
         r = w->pipe[0] >= 0 ? way_splice(w) : way_copy(t, w);
+    if (r == -EPIPE) {
+        way_cut(w);
+        return 0;
+    }
     pass_end_on(w);
     return r == -EAGAIN ? 0 : r;
 }

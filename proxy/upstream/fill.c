@@ -138,6 +138,12 @@ worth_finishing(const struct fill *f)
     return left <= f->policy->quick_abort_max || have * 100 >= length * f->policy->quick_abort_pct;
 }
 
+bool
+fill_is_unwanted(const struct fill *f)
+{
+    return !f->held && body_readers(f->entry->body) == 0 && !worth_finishing(f);
+}
+
 /* There is room in the body again, or its last reader has gone. */
 static void
 fill_room(void *owner)
@@ -282,7 +288,8 @@ fill_release(struct fill **held)
     f->held = NULL;
     if (f->phase == FILL_BODY && f->request_sent) {
         f->events = NULL;
-        f->arena = NULL;
+        f->arena = NULL; /* and what lies in it */
+        f->host = f->head = SPAN_NONE;
         f->request_body = NULL;
         loop_defer(f->up->loop, &f->room); /* was it the last reader? */
         return;

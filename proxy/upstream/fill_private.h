@@ -34,6 +34,7 @@ struct fill {
     struct conn *conn;
     struct addr server;
     bool reused, retried, body_held, request_sent;
+    unsigned interims;
     struct dns_answer *answer; /* addresses, while they may be needed again for a retry */
     /* the exchange of bytes */
     struct body_writer writer;
@@ -70,5 +71,6 @@ void fill_io(void *owner, int events);
 void fill_release_body(struct fill *f); /* the held request body may go */
 void fill_timed_out(void *owner);
 bool fill_is_live(const struct fill *f);
+bool fill_is_unwanted(const struct fill *f); /* nobody reads its body, and it isn't worth keeping */
 
 #endif

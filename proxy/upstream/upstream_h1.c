@@ -12,6 +12,7 @@
 
 #define READS_A_TURN 4
 #define CONTINUE_MS 1000
+#define INTERIM_MAX 64 /* before one final head: each takes memory of the exchange */
 
 /* ---- sending ---- */
 
@@ -60,6 +61,7 @@ sending_failed(struct fill *f, int error)
     }
     f->keep_alive = false;
     transport_want(&f->conn->transport, LOOP_READ);
+    loop_timer_set(&f->conn->timer, f->policy->read_timeout_ms);
 }
 
 void
@@ -149,6 +151,10 @@ fill_timed_out(void *owner)
 static bool
 pass_interim(struct fill *f, const struct response_head *r)
 {
+    if (++f->interims > INTERIM_MAX) {
+        fill_fail(f, FAULT_SERVER_BAD_HEAD, 0);
+        return false;
+    }
     if (r->status == 100 && f->body_held)
         fill_release_body(f);
     else if (r->status != 100 && f->events)
@@ -282,10 +288,14 @@ after_commit(struct fill *f)
         stop_keeping(f);
 }
 
+/* By address: the host's name was the owner's, who may have gone. */
 static void
 body_bad(struct fill *f, enum fault why)
 {
-    log_event_every(1000, LOG_INFO, "%.*s: %s", SPAN_ARG(f->host), fault_sentence(why));
+    char text[ADDR_TEXT_MAX];
+
+    (void)addr_format_port(&f->server, text);
+    log_event_every(1000, LOG_INFO, "%s: %s", text, fault_sentence(why));
     fill_fail(f, why, 0);
 }
 
@@ -411,6 +421,10 @@ fill_start_body(struct fill *f)
 static void
 read_body(struct fill *f)
 {
+    if (fill_is_unwanted(f)) { /* the last of those that joined later told nobody */
+        fill_fail(f, FAULT_CLIENT_GONE, 0);
+        return;
+    }
     for (int i = 0; i < READS_A_TURN && fill_is_live(f); i++) {
         if (!body_wants(f->entry->body)) {
             f->awaiting_room = true;
