@@ -1,0 +1,317 @@
+"""Each system call fails, in turn and by chance, while requests of all kinds go through.
+
+What may come of it: an answer is whole and right, or it is a 5xx, or the connection breaks off so
+that the client sees it. What may not: a crash, a stall, wrong bytes that look whole, a POST that
+reaches the origin twice, a descriptor that stays. And when the calls work again, so does the proxy.
+"""
+import errno
+import mmap
+import os
+import random
+import socket
+import struct
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
+import harness  # noqa: E402
+from harness import (Client, Incomplete, Name, ProtocolError, Scenario, chunked, chunks,  # noqa: E402
+                     pattern, reply, storable, together, wait_for)
+
+CALLS = ["none", "read", "sendmsg", "accept4", "socket", "connect", "epoll_ctl", "epoll_wait",
+         "splice", "pipe2", "shutdown", "setsockopt", "getsockopt", "open", "close", "write",
+         "recvfrom"]
+BY_CHANCE = 0xff
+SHORT = 0                  # instead of an errno: one byte is read or written, not more
+ALWAYS = 0x7fffffff
+STALL_S = 8                # whatever takes longer hangs
+TURNS = 12                 # calls of one kind that fail in turn; with more of them, some are drawn
+
+BIG, SMALL = pattern(150_000, 1), pattern(3_000, 2)
+PIECES = [pattern(5_000, i) for i in range(3, 6)]
+
+
+class Plan:
+    """The page that failing_calls.c looks at before each call."""
+
+    def __init__(self, path):
+        with open(path, "wb") as f:
+            f.write(bytes(4096))
+        self.file = open(path, "r+b")
+        self.page = mmap.mmap(self.file.fileno(), 4096)
+
+    def write(self, call, skip=0, times=0, error=0, per_mille=0, seed=1):
+        self.page[0:4] = struct.pack("=I", 0)
+        self.page[4:32] = struct.pack("=7I", skip, times, error, per_mille, 0, 0, seed)
+        self.page[0:4] = struct.pack("=I", call)
+
+    def fail(self, call, error, skip=0, times=1):
+        self.write(CALLS.index(call), skip, times, error)
+
+    def by_chance(self, per_mille, seed):
+        self.write(BY_CHANCE, per_mille=per_mille, seed=seed)
+
+    def end(self):
+        """(calls seen, calls failed) since the plan was made."""
+        self.page[0:4] = struct.pack("=I", 0)
+        return struct.unpack("=2I", self.page[20:28])
+
+    def close(self):
+        self.page.close()
+        self.file.close()
+
+
+class Broken(Exception):
+    """A transaction ended in a way its client can see."""
+
+
+class Faults(Scenario):
+    def setUp(self):
+        folder = self.temporary_folder()
+        self.plan = Plan(os.path.join(folder, "plan"))
+        self.addCleanup(self.plan.close)
+        self.lock, self.serial, self.posts = threading.Lock(), 0, {}
+        self.o = self.origin(self.answer)
+        self.echo = self.origin(raw=self.echoes)
+        self.names = self.dns()
+        self.names.names = Everywhere()
+        self.p = self.cuttle(self.names.conf, "cache_mem 64 MB", "read_timeout 4 seconds",
+                             environment={"CUTTLE_FAULTS": os.path.join(folder, "plan")})
+        self.everything(strict=True)
+        self.o.close_connections()
+        self.settled()
+        self.at_rest = self.p.descriptors()
+
+    # ---- both ends
+
+    def answer(self, q):
+        if q.method in ("POST", "PUT"):
+            with self.lock:
+                self.posts[q.target] = self.posts.get(q.target, 0) + 1
+            return reply(body=q.body)
+        if "chunked" in q.target:
+            return chunked(*PIECES, trailers=["X-Sum: 1"])
+        return storable(BIG if "big" in q.target else SMALL)
+
+    @staticmethod
+    def echoes(c):
+        while c.pending or c.fill():
+            c.send(c.take(len(c.pending)))
+        c.half_close()
+
+    # ---- transactions
+
+    def number(self):
+        with self.lock:
+            self.serial += 1
+            return self.serial
+
+    def expect(self, r, body):
+        if r.status >= 500:
+            raise Broken("%d" % r.status)
+        self.assertEqual(r.status, 200)
+        self.assertEqual(len(r.body), len(body))
+        self.assertTrue(r.body == body, "wrong bytes in a whole body")
+
+    def hit(self):
+        with Client(self.p.address, STALL_S) as c:
+            for _ in range(2):
+                self.expect(c.get(self.o.url("/hit")), SMALL)
+
+    def pipelined(self):
+        paths = ["/hit", "/new%d" % self.number(), "/hit"]
+        with Client(self.p.address, STALL_S) as c:
+            c.send("".join("GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % self.o.url(p) for p in paths))
+            for _ in paths:
+                self.expect(c.read_response(), SMALL)
+
+    def miss(self):
+        with Client(self.p.address, STALL_S) as c:
+            self.expect(c.get(self.o.url("/big%d" % self.number())), BIG)
+            self.expect(c.get(self.o.url("/new%d" % self.number())), SMALL)
+
+    def by_name(self):
+        n = self.number()
+        with Client(self.p.address, STALL_S) as c:
+            self.expect(c.get(self.o.url("/new%d" % n, host="n%d.test" % n)), SMALL)
+
+    def chunks(self):
+        with Client(self.p.address, STALL_S) as c:
+            r = c.get(self.o.url("/chunked%d" % self.number()))
+            self.expect(r, b"".join(PIECES))
+            self.assertEqual(r.trailers, [("X-Sum", "1")])
+
+    def post(self):
+        url = self.o.url("/post%d" % self.number())
+        try:
+            with Client(self.p.address, STALL_S) as c:
+                self.expect(c.get(url, method="POST", body=SMALL), SMALL)
+                c.request("PUT", url + "c", "Transfer-Encoding: chunked",
+                          body=chunks(*PIECES))
+                self.expect(c.read_response(), b"".join(PIECES))
+        finally:
+            self.assertLessEqual(self.posts.get(url.split(self.o.authority)[1], 0), 1)
+
+    def tunnel(self):
+        with Client(self.p.address, STALL_S) as c:
+            r = c.get(self.echo.authority, method="CONNECT")
+            if r.status >= 500:
+                raise Broken("%d" % r.status)
+            self.assertEqual(r.status, 200)
+            back = []
+            reader = threading.Thread(target=lambda: back.append(read_quietly(c)), daemon=True)
+            reader.start()
+            c.send(BIG)
+            c.half_close()
+            reader.join(STALL_S)
+            self.assertTrue(back, "the tunnel hangs")
+            if len(back[0]) < len(BIG):    # what came is right, the rest is missing to be seen
+                self.assertEqual(back[0], BIG[:len(back[0])])
+                raise Broken("tunnel")
+            self.assertTrue(back[0] == BIG, "wrong bytes in a tunnel")
+
+    def everything(self, strict=False):
+        for one in (self.hit, self.pipelined, self.miss, self.by_name, self.chunks, self.post,
+                    self.tunnel):
+            try:
+                one()
+            except (Broken, Incomplete, ConnectionError, BrokenPipeError) as e:
+                if strict:
+                    raise AssertionError("%s: %r" % (one.__name__, e))
+            except socket.timeout:
+                raise AssertionError("%s: hangs" % one.__name__)
+            self.assertTrue(self.p.is_running(), "it has died")
+
+    # ---- afterwards
+
+    def settled(self):
+        last = -1
+        while last != self.p.descriptors():
+            last = self.p.descriptors()
+            time.sleep(0.03)
+
+    def works_again(self, what):
+        try:
+            self.everything(strict=True)
+            self.o.close_connections()
+            wait_for(lambda: self.p.descriptors() <= self.at_rest, "descriptors to come back")
+        except AssertionError as e:
+            raise AssertionError("after %s: %s\n%s" % (what, e, self.p.cache_log()[-2000:]))
+
+    def in_turn(self, call, *errors):
+        """The first, second, third… of these calls fails, each time with everything on the way."""
+        self.plan.fail(call, 0, times=0)
+        self.everything(strict=True)
+        seen, _ = self.plan.end()
+        self.assertGreater(seen, 0, call)
+        for error in errors:
+            turns = range(seen) if seen <= TURNS else sorted(
+                random.Random(error).sample(range(seen), TURNS))
+            for n in turns:
+                what = "%s number %d: %s" % (call, n + 1, errno.errorcode.get(error, "short"))
+                self.plan.fail(call, error, skip=n)
+                try:
+                    self.everything()
+                except AssertionError as e:
+                    raise AssertionError("%s: %s\n%s" % (what, e, self.p.cache_log()[-2000:]))
+                self.plan.end()
+            self.works_again(what)
+
+    def storm(self, call, error, times=ALWAYS):
+        """All of these calls fail, or so many in a row."""
+        self.plan.fail(call, error, times=times)
+        self.everything()
+        _, failed = self.plan.end()
+        self.assertGreater(failed, 0)
+        self.works_again("a storm of %s: %d" % (call, error))
+
+    # ---- the tests
+
+    def test_reads_fail(self):
+        self.in_turn("read", errno.ECONNRESET, errno.EAGAIN, errno.EINTR)
+
+    def test_reads_of_one_byte(self):
+        self.storm("read", SHORT)
+
+    def test_reads_that_find_nothing(self):
+        self.storm("read", errno.EAGAIN, 100)
+
+    def test_writes_fail(self):
+        self.in_turn("sendmsg", errno.ECONNRESET, errno.EPIPE, errno.EAGAIN, errno.ENOBUFS)
+
+    def test_writes_of_one_byte(self):
+        self.storm("sendmsg", SHORT)
+
+    def test_writes_without_room(self):
+        self.storm("sendmsg", errno.EAGAIN, 100)
+
+    def test_accept_fails(self):
+        self.in_turn("accept4", errno.EMFILE, errno.ECONNABORTED, errno.ENOMEM, errno.EAGAIN)
+
+    def test_no_sockets(self):
+        self.in_turn("socket", errno.EMFILE, errno.ENOBUFS)
+
+    def test_connects_fail(self):
+        self.in_turn("connect", errno.ECONNREFUSED, errno.EADDRNOTAVAIL, errno.ENETUNREACH)
+
+    def test_connected_or_not_cannot_be_asked(self):
+        self.in_turn("getsockopt", errno.ENOBUFS)
+
+    def test_watching_fails(self):
+        self.in_turn("epoll_ctl", errno.ENOMEM, errno.ENOSPC)
+
+    def test_waiting_is_interrupted(self):
+        self.in_turn("epoll_wait", errno.EINTR)
+
+    def test_splices_fail(self):
+        self.in_turn("splice", errno.EAGAIN, errno.EPIPE, errno.ECONNRESET, SHORT)
+
+    def test_no_pipes(self):
+        self.in_turn("pipe2", errno.EMFILE)
+
+    def test_options_and_ends_cannot_be_set(self):
+        self.in_turn("setsockopt", errno.EINVAL)
+        self.in_turn("shutdown", errno.ENOTCONN)
+
+    def test_closes_are_interrupted(self):
+        self.in_turn("close", errno.EINTR, errno.EIO)
+
+    def test_name_servers_break_off(self):
+        self.in_turn("recvfrom", errno.EAGAIN, errno.ECONNREFUSED)
+
+    def test_everything_by_chance(self):
+        """Several clients, several seeds; each kind of call fails now and then."""
+        for seed in range(1, 4):
+            self.plan.by_chance(30, seed)
+            together(3, lambda i: [self.everything() for _ in range(4)])
+            _, failed = self.plan.end()
+            self.assertGreater(failed, 20)
+            self.works_again("chance with seed %d" % seed)
+
+    def test_the_disk_of_the_log_is_full(self):
+        self.plan.fail("write", errno.ENOSPC, times=ALWAYS)
+        self.everything(strict=True)
+        time.sleep(1.2)
+        self.assertGreater(self.plan.end()[1], 0)
+        before = len(self.p.access_log())
+        self.get(self.p, self.o.url("/hit"))
+        self.p.logged("/hit", before and 1)
+
+
+class Everywhere(dict):
+    """Any name lives on this machine."""
+
+    def get(self, name, default=None):
+        return Name(a=["127.0.0.1"])
+
+
+def read_quietly(c):
+    try:
+        return c.read_all()
+    except OSError:
+        return b""
+
+
+if __name__ == "__main__":
+    harness.main()
