@@ -43,8 +43,8 @@ enum call {
 
 enum { SHORT = 0, ALL_CALLS = 0xff };
 
-struct plan {                   /* the order is known to test_calls.py */
-    _Atomic uint32_t call;      /* enum call; ALL_CALLS: any of them, by chance */
+struct plan {              /* the order is known to test_calls.py */
+    _Atomic uint32_t call; /* enum call; ALL_CALLS: any of them, by chance */
     _Atomic uint32_t skip, times;
     _Atomic uint32_t error;     /* errno, or SHORT: one byte instead of many */
     _Atomic uint32_t per_mille; /* ALL_CALLS: how likely */
@@ -79,8 +79,8 @@ plan_map(void)
 {
     const char *path = getenv("CUTTLE_FAULTS");
     int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-    void *at = fd >= 0 ? mmap(NULL, sizeof *plan, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
-                       : MAP_FAILED;
+    void *at =
+        fd >= 0 ? mmap(NULL, sizeof *plan, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
 
     if (fd >= 0)
         close(fd);
@@ -106,13 +106,15 @@ fails(enum call call, int *error)
 
     if (wanted == ALL_CALLS) {
         *error = ERRORS[call][chance() % 6];
-        return chance() % 1000 < atomic_load(&plan->per_mille) && atomic_fetch_add(&plan->failed, 1) + 1;
+        return chance() % 1000 < atomic_load(&plan->per_mille) &&
+               atomic_fetch_add(&plan->failed, 1) + 1;
     }
     if (wanted != (uint32_t)call)
         return false;
     nth = atomic_fetch_add(&plan->seen, 1);
     *error = (int)atomic_load(&plan->error);
-    if (nth < atomic_load(&plan->skip) || nth - atomic_load(&plan->skip) >= atomic_load(&plan->times))
+    if (nth < atomic_load(&plan->skip) ||
+        nth - atomic_load(&plan->skip) >= atomic_load(&plan->times))
         return false;
     atomic_fetch_add(&plan->failed, 1);
     return true;
@@ -151,8 +153,62 @@ TAKE(ssize_t, read, int fd, void *at, size_t n)
     return error == SHORT ? NEXT(read)(fd, at, n ? 1 : 0) : failure(error);
 }
 
+/* Only of a connection that is over already. */
+TAKE(int, shutdown, int fd, int how)
+{
+    int error;
+
+    if (!fails(SHUTDOWN, &error))
+        return NEXT(shutdown)(fd, how);
+    (void)NEXT(shutdown)(fd, SHUT_RDWR);
+    return failure(error);
+}
+
+TAKE(int, setsockopt, int fd, int level, int name, const void *value, socklen_t n)
+{
+    int error;
+
+    return fails(SETSOCKOPT, &error) ? failure(error) : NEXT(setsockopt)(fd, level, name, value, n);
+}
+
+TAKE(int, getsockopt, int fd, int level, int name, void *value, socklen_t *n)
+{
+    int error;
+
+    return fails(GETSOCKOPT, &error) ? failure(error) : NEXT(getsockopt)(fd, level, name, value, n);
+}
+
+static bool
+is_socket(int fd)
+{
+    struct stat s;
+
+    return fstat(fd, &s) == 0 && S_ISSOCK(s.st_mode);
+}
+
+static bool
+is_datagram(int fd)
+{
+    int type = 0;
+    socklen_t n = sizeof type;
+
+    return NEXT(getsockopt)(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_DGRAM;
+}
+
+/* A broken pipe comes of a dead connection, which has an end in the other direction too: that is
+ * what the program goes by. To a datagram it does not happen. */
+static int
+broken_pipe(int fd)
+{
+    if (is_datagram(fd))
+        return failure(ENOBUFS);
+    (void)NEXT(shutdown)(fd, SHUT_RDWR);
+    return failure(EPIPE);
+}
+
 static ssize_t
-send_one_byte(int fd, const struct msghdr *m, int flags, ssize_t (*send)(int, const struct msghdr *, int))
+send_one_byte(int fd, const struct msghdr *m, int flags,
+              ssize_t (*send)(int, const struct msghdr *, int))
 {
     struct msghdr less = *m;
     struct iovec one;
@@ -167,13 +223,16 @@ send_one_byte(int fd, const struct msghdr *m, int flags, ssize_t (*send)(int, co
     return send(fd, &less, flags);
 }
 
+/* A datagram leaves whole or not at all. */
 TAKE(ssize_t, sendmsg, int fd, const struct msghdr *m, int flags)
 {
     int error;
 
-    if (!fails(SENDMSG, &error))
+    if (!fails(SENDMSG, &error) || (error == SHORT && is_datagram(fd)))
         return NEXT(sendmsg)(fd, m, flags);
-    return error == SHORT ? send_one_byte(fd, m, flags, NEXT(sendmsg)) : failure(error);
+    if (error == SHORT)
+        return send_one_byte(fd, m, flags, NEXT(sendmsg));
+    return error == EPIPE ? broken_pipe(fd) : failure(error);
 }
 
 TAKE(int, accept4, int fd, struct sockaddr *from, socklen_t *n, int flags)
@@ -197,11 +256,15 @@ TAKE(int, connect, int fd, const struct sockaddr *to, socklen_t n)
     return fails(CONNECT, &error) ? failure(error) : NEXT(connect)(fd, to, n);
 }
 
+/* Only what is new to the set takes room; afterwards it is as new as before. */
 TAKE(int, epoll_ctl, int ep, int op, int fd, struct epoll_event *e)
 {
-    int error;
+    int error, done = NEXT(epoll_ctl)(ep, op, fd, e);
 
-    return fails(EPOLL_CTL, &error) ? failure(error) : NEXT(epoll_ctl)(ep, op, fd, e);
+    if (done < 0 || op != EPOLL_CTL_ADD || !fails(EPOLL_CTL, &error))
+        return done;
+    (void)NEXT(epoll_ctl)(ep, EPOLL_CTL_DEL, fd, e);
+    return failure(error);
 }
 
 TAKE(int, epoll_wait, int ep, struct epoll_event *e, int n, int timeout)
@@ -211,13 +274,18 @@ TAKE(int, epoll_wait, int ep, struct epoll_event *e, int n, int timeout)
     return fails(EPOLL_WAIT, &error) ? failure(error) : NEXT(epoll_wait)(ep, e, n, timeout);
 }
 
+/* The broken pipe is the socket written to: the pipe between has both ends in one hand. */
 TAKE(ssize_t, splice, int from, off64_t *from_at, int to, off64_t *to_at, size_t n, unsigned flags)
 {
     int error;
 
     if (!fails(SPLICE, &error))
         return NEXT(splice)(from, from_at, to, to_at, n, flags);
-    return error == SHORT ? NEXT(splice)(from, from_at, to, to_at, 1, flags) : failure(error);
+    if (error == SHORT)
+        return NEXT(splice)(from, from_at, to, to_at, 1, flags);
+    if (error == EPIPE)
+        return is_socket(to) ? broken_pipe(to) : failure(ECONNRESET);
+    return failure(error);
 }
 
 TAKE(int, pipe2, int *ends, int flags)
@@ -225,27 +293,6 @@ TAKE(int, pipe2, int *ends, int flags)
     int error;
 
     return fails(PIPE, &error) ? failure(error) : NEXT(pipe2)(ends, flags);
-}
-
-TAKE(int, shutdown, int fd, int how)
-{
-    int error;
-
-    return fails(SHUTDOWN, &error) ? failure(error) : NEXT(shutdown)(fd, how);
-}
-
-TAKE(int, setsockopt, int fd, int level, int name, const void *value, socklen_t n)
-{
-    int error;
-
-    return fails(SETSOCKOPT, &error) ? failure(error) : NEXT(setsockopt)(fd, level, name, value, n);
-}
-
-TAKE(int, getsockopt, int fd, int level, int name, void *value, socklen_t *n)
-{
-    int error;
-
-    return fails(GETSOCKOPT, &error) ? failure(error) : NEXT(getsockopt)(fd, level, name, value, n);
 }
 
 TAKE(int, open, const char *path, int flags, ...)
@@ -257,9 +304,9 @@ TAKE(int, open, const char *path, int flags, ...)
     if (flags & (O_CREAT | O_TMPFILE))
         mode = va_arg(more, int);
     va_end(more);
-    return fails(OPEN, &error) ? failure(error)
-                               : ((int (*)(const char *, int, ...))next_of(&next_open, "open"))(
-                                     path, flags, mode);
+    return fails(OPEN, &error)
+               ? failure(error)
+               : ((int (*)(const char *, int, ...))next_of(&next_open, "open"))(path, flags, mode);
 }
 
 /* The descriptor is gone all the same, as on Linux it is. */
@@ -285,6 +332,5 @@ TAKE(ssize_t, recvfrom, int fd, void *at, size_t n, int flags, struct sockaddr *
 {
     int error;
 
-    return fails(RECVFROM, &error) ? failure(error)
-                                   : NEXT(recvfrom)(fd, at, n, flags, from, m);
+    return fails(RECVFROM, &error) ? failure(error) : NEXT(recvfrom)(fd, at, n, flags, from, m);
 }
