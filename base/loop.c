@@ -108,6 +108,10 @@ on_release(struct ev_loop *ev) EV_NOEXCEPT
 {
     struct loop *l = ev_userdata(ev);
 
+    /* Just before, libev has told the system what is to be watched. What the system refused is
+     * pending by now, and must not wait for something else to happen. */
+    if (ev_pending_count(ev) > 0)
+        ev_async_send(ev, &l->async);
     l->released_ns = clock_exact_mono_ns();
     if (l->acquired_ns)
         counter_add_to(&l->readiness.dispatch_ns, (uint64_t)(l->released_ns - l->acquired_ns));

@@ -195,15 +195,21 @@ is_datagram(int fd)
     return NEXT(getsockopt)(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_DGRAM;
 }
 
-/* A broken pipe comes of a dead connection, which has an end in the other direction too: that is
- * what the program goes by. To a datagram it does not happen. */
+/* An error that tells of a dead connection comes of a dead connection, which has an end in the
+ * other direction too: that is what the program goes by. To a datagram it does not happen. */
 static int
-broken_pipe(int fd)
+broken(int fd, int error)
 {
     if (is_datagram(fd))
         return failure(ENOBUFS);
     (void)NEXT(shutdown)(fd, SHUT_RDWR);
-    return failure(EPIPE);
+    return failure(error);
+}
+
+static bool
+is_end(int error)
+{
+    return error == EPIPE || error == ECONNRESET;
 }
 
 static ssize_t
@@ -232,7 +238,7 @@ TAKE(ssize_t, sendmsg, int fd, const struct msghdr *m, int flags)
         return NEXT(sendmsg)(fd, m, flags);
     if (error == SHORT)
         return send_one_byte(fd, m, flags, NEXT(sendmsg));
-    return error == EPIPE ? broken_pipe(fd) : failure(error);
+    return is_end(error) ? broken(fd, error) : failure(error);
 }
 
 TAKE(int, accept4, int fd, struct sockaddr *from, socklen_t *n, int flags)
@@ -283,8 +289,8 @@ TAKE(ssize_t, splice, int from, off64_t *from_at, int to, off64_t *to_at, size_t
         return NEXT(splice)(from, from_at, to, to_at, n, flags);
     if (error == SHORT)
         return NEXT(splice)(from, from_at, to, to_at, 1, flags);
-    if (error == EPIPE)
-        return is_socket(to) ? broken_pipe(to) : failure(ECONNRESET);
+    if (is_end(error))
+        return is_socket(to) ? broken(to, error) : failure(ECONNRESET);
     return failure(error);
 }
 
