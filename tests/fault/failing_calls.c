@@ -38,16 +38,17 @@ enum call {
     CLOSE,
     WRITE,
     RECVFROM,
+    DATAGRAM, /* sendmsg of one */
     CALLS
 };
 
-enum { SHORT = 0, ALL_CALLS = 0xff };
+enum { SHORT = 0 };
 
-struct plan {              /* the order is known to test_calls.py */
-    _Atomic uint32_t call; /* enum call; ALL_CALLS: any of them, by chance */
+struct plan {               /* the order is known to test_calls.py */
+    _Atomic uint32_t calls; /* 1 << enum call for each that may fail */
     _Atomic uint32_t skip, times;
     _Atomic uint32_t error;     /* errno, or SHORT: one byte instead of many */
-    _Atomic uint32_t per_mille; /* ALL_CALLS: how likely */
+    _Atomic uint32_t per_mille; /* not 0: chance decides which and how, with this likelihood */
     _Atomic uint32_t seen, failed;
     _Atomic uint32_t seed;
 };
@@ -72,6 +73,7 @@ static const int ERRORS[CALLS][6] = {
     [CLOSE] = {EINTR, EIO, EINTR, EIO, EINTR, EIO},
     [WRITE] = {ENOSPC, EIO, SHORT, EINTR, ENOSPC, SHORT},
     [RECVFROM] = {EAGAIN, ECONNREFUSED, ENOMEM, EINTR, EAGAIN, EAGAIN},
+    [DATAGRAM] = {ENOBUFS, EAGAIN, ENETUNREACH, EPERM, ECONNREFUSED, EINTR},
 };
 
 __attribute__((constructor)) static void
@@ -98,23 +100,29 @@ chance(void)
     return x ^ (x >> 16);
 }
 
+static bool
+chance_decides(enum call call, int *error)
+{
+    *error = ERRORS[call][chance() % 6];
+    return chance() % 1000 < atomic_load(&plan->per_mille);
+}
+
+static bool
+turn_decides(int *error)
+{
+    uint32_t nth = atomic_fetch_add(&plan->seen, 1), skip = atomic_load(&plan->skip);
+
+    *error = (int)atomic_load(&plan->error);
+    return nth >= skip && nth - skip < atomic_load(&plan->times);
+}
+
 /* Is it this call's turn? *error says how it fails. */
 static bool
 fails(enum call call, int *error)
 {
-    uint32_t wanted = atomic_load(&plan->call), nth;
-
-    if (wanted == ALL_CALLS) {
-        *error = ERRORS[call][chance() % 6];
-        return chance() % 1000 < atomic_load(&plan->per_mille) &&
-               atomic_fetch_add(&plan->failed, 1) + 1;
-    }
-    if (wanted != (uint32_t)call)
+    if (!(atomic_load(&plan->calls) >> call & 1))
         return false;
-    nth = atomic_fetch_add(&plan->seen, 1);
-    *error = (int)atomic_load(&plan->error);
-    if (nth < atomic_load(&plan->skip) ||
-        nth - atomic_load(&plan->skip) >= atomic_load(&plan->times))
+    if (!(atomic_load(&plan->per_mille) ? chance_decides(call, error) : turn_decides(error)))
         return false;
     atomic_fetch_add(&plan->failed, 1);
     return true;
@@ -196,12 +204,10 @@ is_datagram(int fd)
 }
 
 /* An error that tells of a dead connection comes of a dead connection, which has an end in the
- * other direction too: that is what the program goes by. To a datagram it does not happen. */
+ * other direction too: that is what the program goes by. */
 static int
 broken(int fd, int error)
 {
-    if (is_datagram(fd))
-        return failure(ENOBUFS);
     (void)NEXT(shutdown)(fd, SHUT_RDWR);
     return failure(error);
 }
@@ -229,12 +235,11 @@ send_one_byte(int fd, const struct msghdr *m, int flags,
     return send(fd, &less, flags);
 }
 
-/* A datagram leaves whole or not at all. */
 TAKE(ssize_t, sendmsg, int fd, const struct msghdr *m, int flags)
 {
     int error;
 
-    if (!fails(SENDMSG, &error) || (error == SHORT && is_datagram(fd)))
+    if (!fails(is_datagram(fd) ? DATAGRAM : SENDMSG, &error))
         return NEXT(sendmsg)(fd, m, flags);
     if (error == SHORT)
         return send_one_byte(fd, m, flags, NEXT(sendmsg));

@@ -9,6 +9,7 @@ import errno
 import mmap
 import os
 import random
+import signal
 import socket
 import struct
 import sys
@@ -22,8 +23,7 @@ from harness import (Client, Incomplete, Name, ProtocolError, Scenario, chunked,
 
 CALLS = ["none", "read", "sendmsg", "accept4", "socket", "connect", "epoll_ctl", "epoll_wait",
          "splice", "pipe2", "shutdown", "setsockopt", "getsockopt", "open", "close", "write",
-         "recvfrom"]
-BY_CHANCE = 0xff
+         "recvfrom", "datagram"]
 SHORT = 0                  # instead of an errno: one byte is read or written, not more
 ALWAYS = 0x7fffffff
 STALL_S = 4 * harness.TIMEOUT_S   # whatever takes longer hangs
@@ -42,16 +42,20 @@ class Plan:
         self.file = open(path, "r+b")
         self.page = mmap.mmap(self.file.fileno(), 4096)
 
-    def write(self, call, skip=0, times=0, error=0, per_mille=0, seed=1):
+    def write(self, calls, skip=0, times=0, error=0, per_mille=0, seed=1):
+        mask = sum(1 << CALLS.index(call) for call in calls)
         self.page[0:4] = struct.pack("=I", 0)
         self.page[4:32] = struct.pack("=7I", skip, times, error, per_mille, 0, 0, seed)
-        self.page[0:4] = struct.pack("=I", call)
+        self.page[0:4] = struct.pack("=I", mask)
 
     def fail(self, call, error, skip=0, times=1):
-        self.write(CALLS.index(call), skip, times, error)
+        self.write([call], skip, times, error)
+
+    def fail_all(self, calls, error):
+        self.write(calls, times=ALWAYS, error=error)
 
     def by_chance(self, per_mille, seed):
-        self.write(BY_CHANCE, per_mille=per_mille, seed=seed)
+        self.write(CALLS, per_mille=per_mille, seed=seed)
 
     def end(self):
         """(calls seen, calls failed) since the plan was made."""
@@ -284,6 +288,71 @@ class Faults(Scenario):
     def test_name_servers_break_off(self):
         self.in_turn("recvfrom", errno.EAGAIN, errno.ECONNREFUSED)
 
+    def test_names_whose_questions_nobody_heard_are_asked_again(self):
+        """No route or no memory on this machine is nothing to remember of a name."""
+        for call, error in (("socket", errno.EMFILE), ("connect", errno.ENETUNREACH),
+                            ("datagram", errno.ENOBUFS), ("datagram", errno.ENETUNREACH)):
+            url = self.o.url("/new%d" % self.number(), host="%s%d.test" % (call, error))
+            with self.subTest(call=call, error=error):
+                self.plan.fail_all([call], error)
+                self.assertGreaterEqual(self.get(self.p, url).status, 500)
+                self.assertGreater(self.plan.end()[1], 0)
+                self.assertEqual(self.get(self.p, url).status, 200)
+
+    def test_no_descriptors_under_load(self):
+        """Idle connections give way, a request under way does not; nothing spins, and afterwards
+        those who waited are served."""
+        go_on = threading.Event()
+        slow = self.origin((reply("200 OK", "Content-Length: 20"), b"x" * 10, go_on, b"y" * 10))
+        idle, waiting = self.clients(20), []
+        for c in idle:
+            c.get(self.o.url("/hit"))
+        busy = self.clients(1)[0]
+        busy.request("GET", slow.url("/"))
+        busy.read_until("\r\n\r\n")
+        self.plan.fail_all(["accept4", "open", "socket", "pipe2"], errno.EMFILE)
+        for c in self.clients(10):
+            c.request("GET", self.o.url("/hit"))
+            waiting.append(c)
+        for c in idle:
+            c.expect_close()
+        wait_for(lambda: self.reserves() == 0, "the reserve to be spent")
+        before = self.p.cpu_s()
+        time.sleep(1)
+        self.assertLess(self.p.cpu_s() - before, 0.5)
+        go_on.set()
+        self.assertEqual(busy.read_exactly(20), b"x" * 10 + b"y" * 10)
+        self.plan.end()
+        for c in waiting:
+            self.expect(c.read_response(), SMALL)
+        wait_for(self.reserves, "the reserve to be filled up")
+        for c in [busy] + waiting:
+            c.close()
+        slow.close()
+        self.works_again("a time without descriptors")
+
+    def clients(self, n):
+        return [self.client(self.p, timeout_s=STALL_S) for _ in range(n)]
+
+    def reserves(self):
+        """Descriptors kept open so that one can be given up; the first one is its input."""
+        folder = "/proc/%d/fd" % self.p.pid
+        names = [n for n in os.listdir(folder) if n != "0"]
+        return sum(target(os.path.join(folder, n)) == "/dev/null" for n in names)
+
+    def test_logs_that_cannot_be_opened_anew(self):
+        self.plan.fail_all(["open"], errno.EMFILE)
+        self.p.send_signal(signal.SIGUSR1)
+        wait_for(lambda: "reopen the access log" in self.p.cache_log(), "the attempt to rotate")
+        self.get(self.p, self.o.url("/between"))
+        self.plan.end()
+        self.p.send_signal(signal.SIGUSR1)
+        wait_for(lambda: os.path.exists(self.p.path("access.log")), "the logs to rotate")
+        self.get(self.p, self.o.url("/after"))
+        self.p.logged("/after")
+        old = "".join(self.p.read("access.log.%d" % i) for i in range(3))
+        self.assertIn("/between", old)
+
     def test_everything_by_chance(self):
         """Several clients, several seeds; each kind of call fails now and then."""
         for seed in range(1, 4):
@@ -308,6 +377,13 @@ class Everywhere(dict):
 
     def get(self, name, default=None):
         return Name(a=["127.0.0.1"])
+
+
+def target(path):
+    try:
+        return os.readlink(path)
+    except OSError:            # closed in the meantime
+        return ""
 
 
 def read_quietly(c):
