@@ -135,19 +135,24 @@ failure(int error)
     return -1;
 }
 
+/* Several threads may look at once: they find the same. */
 static void *
-next_of(void **known, const char *name)
+next_of(void *_Atomic *known, const char *name)
 {
-    if (!*known)
-        *known = dlsym(RTLD_NEXT, name);
-    return *known;
+    void *next = atomic_load_explicit(known, memory_order_acquire);
+
+    if (next == NULL) {
+        next = dlsym(RTLD_NEXT, name);
+        atomic_store_explicit(known, next, memory_order_release);
+    }
+    return next;
 }
 
 /* A function that takes the place of `name`, and NEXT(name) for the one it took it from. The label
  * keeps the declarations of the system's headers out of it. */
 #define TAKE(type, name, ...)                                                                      \
     type taken_##name(__VA_ARGS__) __asm__(#name);                                                 \
-    static void *next_##name;                                                                      \
+    static void *_Atomic next_##name;                                                              \
     typedef type fn_##name(__VA_ARGS__);                                                           \
     type taken_##name(__VA_ARGS__)
 #define NEXT(name) ((fn_##name *)next_of(&next_##name, #name))

@@ -81,7 +81,7 @@ class Faults(Scenario):
         self.echo = self.origin(raw=self.echoes)
         self.names = self.dns()
         self.names.names = Everywhere()
-        self.p = self.cuttle(self.names.conf, "cache_mem 64 MB", "dns_retransmit_interval 1 second",
+        self.p = self.cuttle(self.names.conf, "cache_mem 64 MB", "event_backend epoll", "dns_retransmit_interval 1 second",
                              environment={"CUTTLE_FAULTS": os.path.join(folder, "plan")})
         self.everything(strict=True)
         self.o.close_connections()
