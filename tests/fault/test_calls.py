@@ -18,7 +18,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
 import harness  # noqa: E402
-from harness import (Client, Incomplete, Name, ProtocolError, Scenario, chunked, chunks,  # noqa: E402
+from harness import (Client, Incomplete, Name, Scenario, chunked, chunks,  # noqa: E402
                      pattern, reply, storable, together, wait_for)
 
 CALLS = ["none", "read", "sendmsg", "accept4", "socket", "connect", "epoll_ctl", "epoll_wait",
@@ -26,7 +26,7 @@ CALLS = ["none", "read", "sendmsg", "accept4", "socket", "connect", "epoll_ctl",
          "recvfrom", "datagram"]
 SHORT = 0                  # instead of an errno: one byte is read or written, not more
 ALWAYS = 0x7fffffff
-STALL_S = 4 * harness.TIMEOUT_S   # whatever takes longer hangs
+STALL_S = 4 * harness.TIMEOUT_S  # whatever takes longer hangs
 TURNS = 8                  # calls of one kind that fail in turn; with more of them, some are drawn
 
 BIG, SMALL = pattern(150_000, 1), pattern(1_500, 2)
@@ -81,7 +81,8 @@ class Faults(Scenario):
         self.echo = self.origin(raw=self.echoes)
         self.names = self.dns()
         self.names.names = Everywhere()
-        self.p = self.cuttle(self.names.conf, "cache_mem 64 MB", "event_backend epoll", "dns_retransmit_interval 1 second",
+        self.p = self.cuttle(self.names.conf, "cache_mem 64 MB", "event_backend epoll",
+                             "dns_retransmit_interval 1 second",
                              environment={"CUTTLE_FAULTS": os.path.join(folder, "plan")})
         self.everything(strict=True)
         self.o.close_connections()
@@ -232,6 +233,20 @@ class Faults(Scenario):
         self.assertGreater(failed, 0)
         self.works_again("a storm of %s: %d" % (call, error))
 
+    def clients(self, n):
+        return [self.client(self.p, timeout_s=STALL_S) for _ in range(n)]
+
+    def reserves(self):
+        """Descriptors kept open so that one can be given up; the first one is its input."""
+        folder = "/proc/%d/fd" % self.p.pid
+        names = [n for n in os.listdir(folder) if n != "0"]
+        return sum(target(os.path.join(folder, n)) == "/dev/null" for n in names)
+
+    def does_not_spin(self):
+        before = self.p.cpu_s()
+        time.sleep(1)
+        self.assertLess(self.p.cpu_s() - before, 0.5)
+
     # ---- the tests
 
     def test_reads_fail(self):
@@ -288,25 +303,22 @@ class Faults(Scenario):
 
     def test_no_descriptors_under_load(self):
         """Idle connections give way, a request under way does not; nothing spins, and afterwards
-        those who waited are served."""
+        those who waited are served and there is a reserve again."""
         go_on = threading.Event()
         slow = self.origin((reply("200 OK", "Content-Length: 20"), b"x" * 10, go_on, b"y" * 10))
-        idle, waiting = self.clients(20), []
+        idle, busy = self.clients(20), self.clients(1)[0]
         for c in idle:
             c.get(self.o.url("/hit"))
-        busy = self.clients(1)[0]
         busy.request("GET", slow.url("/"))
         busy.read_until("\r\n\r\n")
         self.plan.fail_all(["accept4", "open", "socket", "pipe2"], errno.EMFILE)
-        for c in self.clients(10):
+        waiting = self.clients(10)
+        for c in waiting:
             c.request("GET", self.o.url("/hit"))
-            waiting.append(c)
         for c in idle:
             c.expect_close()
         wait_for(lambda: self.reserves() == 0, "the reserve to be spent")
-        before = self.p.cpu_s()
-        time.sleep(1)
-        self.assertLess(self.p.cpu_s() - before, 0.5)
+        self.does_not_spin()
         go_on.set()
         self.assertEqual(busy.read_exactly(20), b"x" * 10 + b"y" * 10)
         self.plan.end()
@@ -317,15 +329,6 @@ class Faults(Scenario):
             c.close()
         slow.close()
         self.works_again("a time without descriptors")
-
-    def clients(self, n):
-        return [self.client(self.p, timeout_s=STALL_S) for _ in range(n)]
-
-    def reserves(self):
-        """Descriptors kept open so that one can be given up; the first one is its input."""
-        folder = "/proc/%d/fd" % self.p.pid
-        names = [n for n in os.listdir(folder) if n != "0"]
-        return sum(target(os.path.join(folder, n)) == "/dev/null" for n in names)
 
     def test_logs_that_cannot_be_opened_anew(self):
         self.plan.fail_all(["open"], errno.EMFILE)
