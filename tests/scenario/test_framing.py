@@ -1,4 +1,4 @@
-"""Where a message ends, asked of both sides at once: lengths, chunks, lines and what is too much."""
+"""Where a message ends, asked of both sides: lengths, chunks, lines and what is too much."""
 import harness
 from harness import CLOSE, Client, Incomplete, Scenario, chunks, pattern, reply, storable
 
