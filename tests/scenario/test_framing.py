@@ -357,7 +357,7 @@ class Heads(Scenario):
 
     def test_refused_heads_of_either_side_leave_memory_as_before(self):
         o = self.origin(reply("200 OK", "Cache-Control: " + self.members(70_000)))
-        p = self.cuttle(lean=True)
+        p = self.cuttle(lean=True, workers=1)
         bad = ("GET {} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: " + ",1" * 33_000 + "\r\n\r\n",
                "GET {} HTTP/1.1\r\nHost: x\r\n" + "X: y\r\n" * 5000 + "\r\n",
                "GET {}" + "u" * 100_000 + " HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -368,7 +368,7 @@ class Heads(Scenario):
                 with Client(p.address) as c:
                     c.send(bad[i % 4].replace("{}", o.url("/")))
                     self.assertIn(c.read_response().status, (414, 431, 502))
-        run(200)
+        run(600)
         before = p.memory_kb()
         run(1000)
         self.assertLess(p.memory_kb() - before, harness.MEMORY_FACTOR * (2 << 10))

@@ -1,11 +1,10 @@
-"""What belongs to one hop: fields, credentials, pages and loops of ours, and the ends of tunnels."""
+"""What belongs to one hop: fields, credentials, pages, loops of ours, and the ends of tunnels."""
 import re
 import threading
 import time
 
 import harness
-from harness import (RESET, Client, Incomplete, Scenario, pattern, reply, storable, together,
-                     wait_for)
+from harness import Client, Scenario, reply, storable, together, wait_for
 
 
 class Fields(Scenario):
@@ -48,7 +47,7 @@ class Fields(Scenario):
 
 
 class Credentials(Scenario):
-    """RFC 9110 11.7.2: what a client tells a proxy ends at the proxy. (No login here, no parent.)"""
+    """RFC 9110 11.7.2: what a client tells a proxy ends there. (No login here, no parent.)"""
     SECRET = "dTpwcm94eS1zZWNyZXQ="
     FIELD = "Proxy-Authorization: Basic " + SECRET
 
@@ -150,7 +149,8 @@ class Pages(Scenario):
                      "GET http://" + self.SCRIPT + "/ HTTP/1.1\r\nHost: x",
                      "GET http://x/ HTTP/1.1\r\nHost: " + self.SCRIPT,
                      "GET http://x/ HTTP/1.1\r\nHost: x\r\nX-Secret : " + self.SCRIPT,
-                     self.SCRIPT + " / HTTP/1.1\r\nHost: x", "GET http://x/%s\r\nX: y" % self.SCRIPT,
+                     self.SCRIPT + " / HTTP/1.1\r\nHost: x",
+                     "GET http://x/%s\r\nX: y" % self.SCRIPT,
                      "\x00\x01<script>"):
             self.judge(self.raw(p, head + "\r\n\r\n"), 400)
 
@@ -384,7 +384,8 @@ class QuietTunnels(Scenario):
     SHORT = ("request_start_timeout 1 second", "request_timeout 1 second", "read_timeout 1 second",
              "write_timeout 1 second", "client_idle_pconn_timeout 1 second",
              "server_idle_pconn_timeout 1 second", "connect_timeout 1 second")
-    SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n\x81\x00"
+    SWITCH = (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"
+              b"\x81\x00")
 
     def test_silence_beyond_all_other_times_cuts_nothing(self):
         """A WebSocket through CONNECT: to the proxy its 101 and its frames are bytes."""
@@ -448,7 +449,7 @@ class QuietTunnels(Scenario):
             self.assertGreaterEqual(line.bytes, 80 if line.bytes > 40 else 0)
 
     def test_the_system_looks_for_dead_peers_on_both_sides(self):
-        """TCP keepalive: the third number of /proc/net/tcp tells which timer runs, 2 is this one."""
+        """TCP keepalive: /proc/net/tcp tells which timer of a socket runs, and 02 is this one."""
         o = self.origin(raw=lambda c: c.read_all())
         p = self.cuttle()
 
