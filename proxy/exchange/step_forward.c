@@ -47,6 +47,8 @@ fields_to_send(struct exchange *x, bool upgrade)
 
     forwarding_clean(&f);
     fields_remove(&f, FIELD_HOST);
+    if (x->request.minor == 0)
+        fields_remove(&f, FIELD_EXPECT);
     if (x->n_variants) {
         struct head *heads[8];
 
@@ -103,7 +105,9 @@ step_forward(struct exchange *x)
         .body = x->body,
         .body_chunked = x->framing.how == FRAMING_CHUNKED,
         .body_length = x->framing.length,
-        .expects_continue = fields_find(&x->request.fields, FIELD_EXPECT) != NULL,
+        /* RFC 9110 section 10.1.1: of an HTTP/1.0 client it means nothing. */
+        .expects_continue =
+            x->request.minor >= 1 && fields_find(&x->request.fields, FIELD_EXPECT) != NULL,
         .wants_upgrade = upgrade,
         .deny_local = exchange_denies_local(x),
         .events = &exchange_fill_events,

@@ -58,6 +58,17 @@ class Strangers(InNamespace):
         self.proxy("http_access allow to_localhost", access="http_access deny all")
         self.assertEqual(self.ask(o.url("/")).body, b"inside")
 
+    def test_our_own_socket_is_a_loop_under_every_address_of_this_machine(self):
+        """RFC 9110 7.6.3: found before a request or a tunnel has gone round even once."""
+        everywhere = harness.PortLease("0.0.0.0")
+        self.addCleanup(everywhere.release)
+        self.proxy(" http_port 0.0.0.0:%d" % everywhere.number, "http_access allow to_localhost",
+                   access="http_access allow all")
+        for host in PROXY, "127.0.0.1", "0.0.0.0":
+            for url, method in (("http://%s:%d/" % (host, everywhere.number), "GET"),
+                                ("%s:%d" % (host, everywhere.number), "CONNECT")):
+                self.assertEqual(self.ask(url, method).status, 508, url)
+
     def test_who_is_allowed_is_served(self):
         o = self.origin(reply(body=b"x"), host=PROXY)
         self.proxy("acl there src %s" % STRANGER, "http_access allow there", access="http_access deny all")
