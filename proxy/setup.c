@@ -113,6 +113,7 @@ policy_plain(struct policy *p, const struct conf *c)
     p->request_body_max = (uint64_t)c->request_body_max_size;
     p->via = c->via;
     p->collapse = c->collapsed_forwarding;
+    p->host_strict = c->host_verify_strict;
     p->client_persistent = c->client_persistent_connections;
     p->server_persistent = c->server_persistent_connections;
     p->purge_enabled = speaks_of_purge(c);
@@ -239,14 +240,24 @@ setup_check(struct conf *c, struct buf *errors)
 
 /* ---- starting ---- */
 
+static enum diversion
+diversion_of(const struct conf_port *port)
+{
+    if (port->tproxy)
+        return DIVERSION_TPROXY;
+    return port->intercept ? DIVERSION_REDIRECT : DIVERSION_NONE;
+}
+
 static int
 bind_port(const struct conf_port *port, struct worker_port *out, struct buf *errors)
 {
-    struct listener_options o = {.address = port->address, .both_families = port->any};
+    struct listener_options o = {
+        .address = port->address, .both_families = port->any, .transparent = port->tproxy};
     char text[ADDR_TEXT_MAX];
 
     out->address = port->address;
     out->both_families = port->any;
+    out->diversion = diversion_of(port);
     out->name = port->name;
     out->fd = listener_bind(&o);
     if (out->fd == -EAFNOSUPPORT && port->any) { /* a kernel without IPv6 */
@@ -258,19 +269,20 @@ bind_port(const struct conf_port *port, struct worker_port *out, struct buf *err
     if (out->fd >= 0)
         return 0;
     (void)addr_format_port(&port->address, text);
-    buf_addf(errors, "%s:%u: http_port: %s: %s\n", port->place.file, port->place.line, text,
-             strerror(-out->fd));
+    buf_addf(errors, "%s:%u: http_port: %s: %s%s\n", port->place.file, port->place.line, text,
+             strerror(-out->fd),
+             out->fd == -EPERM && port->tproxy ? " (tproxy needs CAP_NET_ADMIN)" : "");
     return -1;
 }
 
 static bool
 port_is_supported(const struct conf_port *port, struct buf *errors)
 {
-    if (!port->intercept && !port->tproxy && !port->accel)
+    if (!port->accel)
         return true;
     buf_addf(errors,
-             "%s:%u: http_port: intercept, tproxy and accel are not supported yet: a plain forward "
-             "port was expected\n",
+             "%s:%u: http_port: accel is not supported yet: a forward, intercept or tproxy port "
+             "was expected\n",
              port->place.file, port->place.line);
     return false;
 }

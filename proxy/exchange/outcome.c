@@ -66,7 +66,10 @@ add_hit(const struct exchange *x, struct buf *out)
 void
 outcome_cache_status(const struct exchange *x, struct buf *out)
 {
-    const char *fwd = WORDS[x->how].fwd ? WORDS[x->how].fwd : x->fwd ? x->fwd : "miss";
+    const char *fwd = x->host_elsewhere   ? "bypass"
+                      : WORDS[x->how].fwd ? WORDS[x->how].fwd
+                      : x->fwd            ? x->fwd
+                                          : "miss";
 
     BUF_ADD(out, "Cache-Status: ");
     buf_add(out, x->policy->pseudonym);
@@ -83,6 +86,8 @@ outcome_cache_status(const struct exchange *x, struct buf *out)
         }
         if (x->stored_ok || x->how == HOW_UNMODIFIED)
             BUF_ADD(out, "; stored");
+        if (x->host_elsewhere)
+            BUF_ADD(out, "; detail=host-mismatch");
     }
     BUF_ADD(out, "\r\n");
 }
@@ -103,7 +108,9 @@ outcome_proxy_status(const struct exchange *x, struct buf *out)
 static const char *
 hierarchy(const struct exchange *x)
 {
-    return x->asked_server ? "HIER_DIRECT" : "HIER_NONE";
+    if (!x->asked_server)
+        return "HIER_NONE";
+    return x->client.intercepts ? "ORIGINAL_DST" : "HIER_DIRECT";
 }
 
 static struct span

@@ -65,7 +65,8 @@ struct exchange {
     struct acl_facts facts;
     const struct refresh_rule *rule;
     struct dns_query *query;
-    struct dns_answer *dst; /* when access rules needed it; arena */
+    struct dns_answer *dst; /* when access rules needed it, or where it was going; arena */
+    bool host_elsewhere;    /* diverted from an address that its host does not have */
     bool may_store, may_serve;
     /* the store */
     struct entry *stored; /* found; stale or fresh */
@@ -109,7 +110,7 @@ struct exchange {
     char lent[EXCHANGE_LENT];
 };
 
-extern const struct exchange_state ADMIT, ACCESS, LOOKUP, RESERVE, FORWARD, VALIDATE, JUDGE,
+extern const struct exchange_state ADMIT, ACCESS, VERIFY, LOOKUP, RESERVE, FORWARD, VALIDATE, JUDGE,
     DELIVER, CONNECT, TUNNEL, LOCAL, PURGE, FAIL, ANSWERED;
 
 static inline enum step
@@ -142,6 +143,12 @@ void outcome_cache_status(const struct exchange *x, struct buf *out);
 void outcome_proxy_status(const struct exchange *x, struct buf *out);
 void outcome_log(struct exchange *x);
 bool outcome_is_hit(const struct exchange *x);
+
+/* step_verify.c: requests on a port for diverted connections (exchange_client.intercepts) */
+void diverted_target(struct exchange *x);     /* first: completes the target URI */
+enum step diverted_admit(struct exchange *x); /* refuses, or goes on to ACCESS */
+void diverted_copy(struct exchange *to, const struct exchange *from);
+uint16_t exchange_server_port(const struct exchange *x); /* that is connected to */
 
 /* step_forward.c */
 extern const struct fill_events exchange_fill_events;

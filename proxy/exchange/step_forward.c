@@ -103,7 +103,7 @@ step_forward(struct exchange *x)
         .method = x->request.method,
         .host = x->request.uri.host,
         .literal = x->request.uri.literal,
-        .port = x->request.uri.port,
+        .port = exchange_server_port(x),
         .dst = x->dst ? x->dst->at : NULL,
         .n_dst = x->dst ? x->dst->n : 0,
         .head = head_to_send(x, upgrade),
@@ -307,6 +307,8 @@ invalidate(struct exchange *x)
     struct span uris[3];
     unsigned n = invalidate_targets(&x->request, x->response, &x->arena, uris);
 
+    if (x->host_elsewhere) /* another server answers for what is stored */
+        return;
     for (unsigned i = 0; i < n; i++) {
         struct cache_key key = cache_key_of(uris[i]);
 
@@ -493,6 +495,7 @@ exchange_validate_in_background(struct exchange *x)
                                   .port = y->request.uri.port,
                                   .url = y->url,
                                   .path = y->request.uri.path};
+    diverted_copy(y, x);
     y->state = &RESERVE;
     loop_defer(x->env->loop, &y->resume);
 }
