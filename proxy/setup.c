@@ -226,12 +226,33 @@ setup_read(const char *path, struct buf *notes, struct buf *errors)
     return c;
 }
 
+static bool
+ports_are_supported(const struct conf *c, struct buf *errors)
+{
+    bool fine = true;
+
+    for (unsigned i = 0; i < c->n_ports; i++) {
+        const struct conf_port *port = &c->ports[i];
+
+        if (!port->accel)
+            continue;
+        buf_addf(errors,
+                 "%s:%u: http_port: accel is not supported yet: a forward, intercept or tproxy "
+                 "port was expected\n",
+                 port->place.file, port->place.line);
+        fine = false;
+    }
+    return fine;
+}
+
 bool
 setup_check(struct conf *c, struct buf *errors)
 {
+    bool fine = ports_are_supported(c, errors);
     struct policy *p = policy_new(c, errors);
     struct log_sinks *s = p ? sinks_new(p, false, errors) : NULL;
-    bool fine = s != NULL;
+
+    fine = fine && s != NULL;
 
     log_sinks_unref(&s);
     policy_unref(&p);
@@ -275,25 +296,12 @@ bind_port(const struct conf_port *port, struct worker_port *out, struct buf *err
     return -1;
 }
 
-static bool
-port_is_supported(const struct conf_port *port, struct buf *errors)
-{
-    if (!port->accel)
-        return true;
-    buf_addf(errors,
-             "%s:%u: http_port: accel is not supported yet: a forward, intercept or tproxy port "
-             "was expected\n",
-             port->place.file, port->place.line);
-    return false;
-}
-
 /* All ports of one worker; a failure closes those that were bound. */
 static int
 bind_ports(const struct conf *c, struct worker_port ports[PORTS_MAX], struct buf *errors)
 {
     for (unsigned i = 0; i < c->n_ports; i++) {
-        if (port_is_supported(&c->ports[i], errors) &&
-            bind_port(&c->ports[i], &ports[i], errors) == 0)
+        if (bind_port(&c->ports[i], &ports[i], errors) == 0)
             continue;
         while (i-- > 0)
             fds_close(ports[i].fd);
@@ -400,7 +408,7 @@ setup_start(struct conf *c, struct buf *errors)
     if (c->n_ports > PORTS_MAX)
         buf_addf(errors, "%s:%u: http_port: at most %d ports\n", c->ports[PORTS_MAX].place.file,
                  c->ports[PORTS_MAX].place.line, PORTS_MAX);
-    else if ((s->policy = policy_new(c, errors)) != NULL &&
+    else if (ports_are_supported(c, errors) && (s->policy = policy_new(c, errors)) != NULL &&
              (s->sinks = sinks_new(s->policy, true, errors)) != NULL) {
         setup_parts(s);
         if (start_workers(s, errors))

@@ -109,15 +109,22 @@ has_address(const struct dns_answer *a, const struct addr *wanted)
     return false;
 }
 
-static enum step
-host_is_elsewhere(struct exchange *x)
+static void
+log_elsewhere(struct exchange *x)
 {
+    struct span host = uri_host_field(&x->request.uri, &x->arena);
     char there[ADDR_TEXT_MAX];
 
     (void)addr_format_port(&x->client.destination, there);
-    log_event_every(
-        REPEAT_MS, LOG_WARN, "diverted from %s: %.*s is not there as far as we know: %s", there,
-        SPAN_ARG(x->url), x->policy->host_strict ? "refused" : "passed on without the store");
+    log_event_every(REPEAT_MS, LOG_WARN, "diverted: %.*s is not at %s as far as we know: %s",
+                    SPAN_ARG(host), there,
+                    x->policy->host_strict ? "refused" : "passed on without the store");
+}
+
+static enum step
+host_is_elsewhere(struct exchange *x)
+{
+    log_elsewhere(x);
     x->host_elsewhere = true;
     if (x->policy->host_strict)
         return refuse(x, FAULT_HOST_ELSEWHERE, NULL);

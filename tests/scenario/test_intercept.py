@@ -102,7 +102,7 @@ class Diverted:
         for name in "cdn.example", "cdn.example":
             self.passed(self.ask(GOOD, name), b"page")
         self.assertEqual([r.field("Host") for r in o.requests], ["cdn.example"] * 2)
-        self.assertEqual(p.cache_log().count("cdn.example/x is not there"), 1)
+        self.assertEqual(p.cache_log().count("cdn.example is not at %s:80" % GOOD), 1)
 
     def test_a_name_that_nobody_knows_is_served(self):
         self.server(b"page", GOOD)
@@ -374,7 +374,13 @@ class Neighbour:
         self.process.stdout.close()
 
 
-class Privileges(Scenario):
+class Ports(Scenario):
+    def test_an_accel_port_is_refused_by_the_check_too(self):
+        conf = self.write(self.temporary_folder(), "conf", "http_port 3128 accel\nhttp_access deny all\n")
+        code, out, err = harness.run_cuttle("-k", "parse", "-f", conf)
+        self.assertEqual(code, 1)
+        self.assertIn(conf + ":1: http_port: accel is not supported yet", out + err)
+
     def test_tproxy_without_the_capability_says_so(self):
         if os.geteuid() != 0 or not shutil.which("setpriv"):
             self.skipTest("needs root and setpriv")
