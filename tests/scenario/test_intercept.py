@@ -79,6 +79,10 @@ class Diverted:
         self.assertRegex(r.cache_status, r"; fwd=bypass; .*detail=host-mismatch$")
         self.assertNotIn("stored", r.cache_status)
 
+    def said_rarely(self, p, words):
+        """Each worker says it once."""
+        self.assertIn(p.cache_log().count(words), range(1, p.workers + 1))
+
     # ---- G-55
 
     def test_a_wrong_host_poisons_nothing(self):
@@ -99,10 +103,10 @@ class Diverted:
     def test_a_name_that_has_another_address_here_is_served(self):
         o = self.server(b"page", GOOD)
         p = self.proxy()
-        for name in "cdn.example", "cdn.example":
-            self.passed(self.ask(GOOD, name), b"page")
-        self.assertEqual([r.field("Host") for r in o.requests], ["cdn.example"] * 2)
-        self.assertEqual(p.cache_log().count("cdn.example is not at %s:80" % GOOD), 1)
+        for _ in range(6):
+            self.passed(self.ask(GOOD, "cdn.example"), b"page")
+        self.assertEqual([r.field("Host") for r in o.requests], ["cdn.example"] * 6)
+        self.said_rarely(p, "cdn.example is not at %s:80" % GOOD)
 
     def test_a_name_that_nobody_knows_is_served(self):
         self.server(b"page", GOOD)
@@ -158,7 +162,7 @@ class Diverted:
             self.assertEqual(c.get("/x", "Host: evil.example").body, b"evil")
         self.assertEqual(self.ask(GOOD, "good.example").body, b"good")
         self.assertEqual(len(evil.requests), 1)
-        self.assertEqual(p.logged("good.example/x")[0].hierarchy, "HIER_NONE")
+        self.assertEqual([a.hierarchy for a in p.access_log(3) if a.status == 409], ["HIER_NONE"])
 
     # ---- requests
 
@@ -276,11 +280,11 @@ class Diverted:
 
     def test_what_nothing_diverted_is_refused(self):
         p = self.proxy()
-        for _ in range(3):
+        for _ in range(6):
             with Client(("127.0.0.1", self.port)) as c:
                 self.assertEqual(c.get("/", "Host: 127.0.0.1:%d" % self.port).status, 403)
                 c.expect_close()
-        self.assertEqual(p.cache_log().count("came straight to http_port"), 1)
+        self.said_rarely(p, "came straight to http_port")
         self.assertEqual(self.get(p, "http://127.0.0.1:%d/" % self.port).status, 508)
 
     # ---- the other family
