@@ -48,6 +48,15 @@ exec "$@"
 """
 
 
+def is_listening(port):
+    """On whatever address, of either family."""
+    lines = []
+    for name in "/proc/net/tcp", "/proc/net/tcp6":
+        with open(name) as f:
+            lines += f.read().splitlines()[1:]
+    return any(words[1].endswith(":%04X" % port) and words[3] == "0A" for words in map(str.split, lines))
+
+
 class Diverted:
     @classmethod
     def setUpClass(cls):
@@ -57,7 +66,9 @@ class Diverted:
     def proxy(self, *lines, names=NAMES, **options):
         # Indented: in addition to the port that the harness waits for.
         named = () if any("dns_nameservers" in line for line in lines) else (self.hosts(**names),)
-        return self.cuttle(self.ports, *named, *lines, **options)
+        p = self.cuttle(self.ports, *named, *lines, **options)
+        harness.wait_for(lambda: is_listening(self.port), "the port for diverted connections")
+        return p
 
     def server(self, answer, host, port=80):
         """A word is a page that may be stored."""
@@ -248,7 +259,7 @@ class Diverted:
         stale = "max-age=0, stale-while-revalidate=60"
         a, b = (self.server(reply("200 OK", "Cache-Control: " + stale, "ETag: \"1\"", body=b"x"), host) for host in (GOOD, OTHER))
         d = self.dns({"two.example": Name(a=[GOOD, OTHER])})
-        self.proxy(d.conf, "hosts_file none")
+        self.proxy(d.conf, "hosts_file none", "server_persistent_connections off")
         self.ask(OTHER, "two.example")
         self.assertTrue(self.ask(OTHER, "two.example").hit)
         b.wait_requests(2)
