@@ -126,6 +126,7 @@ host_is_elsewhere(struct exchange *x)
 {
     log_elsewhere(x);
     x->host_elsewhere = true;
+    counter_add(COUNTER_HOST_ELSEWHERE, 1);
     if (x->policy->host_strict)
         return refuse(x, FAULT_HOST_ELSEWHERE, NULL);
     return exchange_next(x, &LOOKUP);

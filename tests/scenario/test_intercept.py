@@ -118,6 +118,7 @@ class Diverted:
             self.passed(self.ask(GOOD, "cdn.example"), b"page")
         self.assertEqual([r.field("Host") for r in o.requests], ["cdn.example"] * 6)
         self.said_rarely(p, "cdn.example is not at %s:80" % GOOD)
+        self.assertEqual(p.counter("diverted.host_mismatches"), 6)
 
     def test_a_name_that_nobody_knows_is_served(self):
         self.server(b"page", GOOD)
@@ -246,6 +247,31 @@ class Diverted:
         r = self.ask(ATTACKER, "good.example", method="POST", body=b"x" * 100000)
         self.assertEqual(r.body, b"ok")
         self.assertEqual(len(o.last().body), 100000)
+
+    def test_an_upgrade_goes_to_the_destination(self):
+        def answer(q, c):
+            c.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nfirst")
+            c.send(c.read_exactly(4)[::-1])
+        self.server(answer, ATTACKER)
+        self.proxy()
+        with self.at(ATTACKER) as c:
+            r = c.get("/ws", "Host: good.example", "Upgrade: websocket", "Connection: Upgrade")
+            self.assertEqual((r.status, c.read_exactly(5)), (101, b"first"))
+            c.send("abcd")
+            self.assertEqual(c.read_exactly(4), b"dcba")
+
+    def test_a_client_that_leaves_during_the_lookup(self):
+        o = self.server(b"page", GOOD)
+        d = self.dns({"slow.example": Name(a=[GOOD], delay_s=0.5)})
+        p = self.proxy(d.conf, "hosts_file none")
+        for _ in range(3):
+            with self.at(GOOD) as c:
+                c.request("GET", "/x", "Host: slow.example")
+                harness.wait_for(lambda: d.queries, "the question")
+                c.reset()
+        p.access_log(3)
+        self.assertIn("stored", self.ask(GOOD, "slow.example").cache_status)
+        self.assertEqual(len(o.requests), 1)
 
     def test_a_dead_destination_is_not_replaced(self):
         good = self.server(b"good", GOOD)
