@@ -25,12 +25,16 @@ table inet clients {
         ip6 saddr fd00::9 tcp dport 80 redirect to :%(redirect)d
         tcp dport 81 redirect to :%(redirect)d
     }
+    chain in_nat {
+        type nat hook prerouting priority dstnat
+        iifname "lan-redirect" tcp dport 80 redirect to :%(redirect)d
+    }
     chain in {
         type filter hook prerouting priority mangle
         ip saddr 127.0.0.10 tcp dport { 80, 8080 } tproxy ip to :%(tproxy)d meta mark set 1 accept
         ip6 saddr fd00::10 tcp dport 80 tproxy ip6 to :%(tproxy)d meta mark set 1 accept
-        iifname "lan" meta l4proto tcp socket transparent 1 meta mark set 1 accept
-        iifname "lan" tcp dport 80 tproxy ip to :%(tproxy)d meta mark set 1 accept
+        iifname "lan-tproxy" meta l4proto tcp socket transparent 1 meta mark set 1 accept
+        iifname "lan-tproxy" tcp dport 80 tproxy ip to :%(tproxy)d meta mark set 1 accept
     }
 }
 """ % {"redirect": REDIRECT, "tproxy": TPROXY}
@@ -324,7 +328,19 @@ class Diverted:
         self.said_rarely(p, "came straight to http_port")
         self.assertEqual(self.get(p, "http://127.0.0.1:%d/" % self.port).status, 508)
 
-    # ---- the other family
+    # ---- other networks
+
+    def test_through_a_gateway_to_an_address_that_is_not_ours(self):
+        """Three namespaces: a client, the gateway with the proxy, and the origin's."""
+        lan, wan = Neighbour(self, self.cable, "198.51.100"), Neighbour(self, "wan", "203.0.113")
+        o = wan.run(lambda: self.server(b"far", "203.0.113.2"))
+        p = self.proxy(names={"far.example": "203.0.113.2"})
+        for hit in False, True:
+            with lan.run(lambda: Client(("203.0.113.2", 80))) as c:
+                r = c.get("/x", "Host: far.example")
+                self.assertEqual((r.status, r.body, r.hit), (200, b"far", hit))
+        self.assertEqual(p.access_log(2)[0].client, "198.51.100.2")
+        self.assertEqual(len(o.requests), 1)
 
     def test_ipv6(self):
         o = self.server(b"six", "fd00::6")
@@ -341,7 +357,7 @@ class Diverted:
 
 
 class Redirected(Diverted, Scenario):
-    source, source6, port = "127.0.0.9", "fd00::9", REDIRECT
+    source, source6, cable, port = "127.0.0.9", "fd00::9", "lan-redirect", REDIRECT
     ports = " http_port %d intercept name=diverted" % REDIRECT
 
     def test_our_own_connections_diverted_to_us_are_a_loop(self):
@@ -358,7 +374,7 @@ class Redirected(Diverted, Scenario):
 
 
 class Tproxied(Diverted, Scenario):
-    source, source6, port = "127.0.0.10", "fd00::10", TPROXY
+    source, source6, cable, port = "127.0.0.10", "fd00::10", "lan-tproxy", TPROXY
     ports = " http_port %d tproxy name=diverted" % TPROXY
 
     def test_a_port_with_an_address(self):
@@ -367,18 +383,6 @@ class Tproxied(Diverted, Scenario):
                         % TPROXY], check=True)
         self.source = "127.0.0.11"
         self.test_a_wrong_host_poisons_nothing()
-
-    def test_through_a_gateway_to_an_address_that_is_not_ours(self):
-        """Three namespaces: a client, the gateway with the proxy, and the origin's."""
-        lan, wan = Neighbour(self, "lan", "198.51.100"), Neighbour(self, "wan", "203.0.113")
-        o = wan.run(lambda: self.server(b"far", "203.0.113.2"))
-        p = self.proxy(names={"far.example": "203.0.113.2"})
-        for hit in False, True:
-            with lan.run(lambda: Client(("203.0.113.2", 80))) as c:
-                r = c.get("/x", "Host: far.example")
-                self.assertEqual((r.status, r.body, r.hit), (200, b"far", hit))
-        self.assertEqual(p.access_log(2)[0].client, "198.51.100.2")
-        self.assertEqual(len(o.requests), 1)
 
 
 class Neighbour:
