@@ -128,9 +128,9 @@ struct conf {
     /* numbers */
     int64_t workers, max_filedescriptors, logfile_rotate, ipcache_size, forward_max_tries;
     /* on or off */
-    bool via, collapsed_forwarding, client_persistent_connections, server_persistent_connections,
-        offline_mode, reload_into_ims, dns_v4_first, dns_defnames, strip_query_terms, log_mime_hdrs,
-        memory_cache_off;
+    bool via, host_verify_strict, collapsed_forwarding, client_persistent_connections,
+        server_persistent_connections, offline_mode, reload_into_ims, dns_v4_first, dns_defnames,
+        strip_query_terms, log_mime_hdrs, memory_cache_off;
     enum conf_forwarded_for forwarded_for;
     /* strings; NULL when not given */
     const char *visible_hostname, *cache_log, *pid_filename, *hosts_file, *dns_nameservers,

@@ -41,7 +41,10 @@ add_choices(struct buf *out)
                  "section 4.2.4).\n"
                  ".IP \\(bu\nEqual requests are collapsed unless collapsed_forwarding is off.\n"
                  ".IP \\(bu\nA half-closed client still gets its answer (RFC 9112 section 9.6).\n"
-                 ".IP \\(bu\nOrigin-form requests are for the proxy's own pages only.\n");
+                 ".IP \\(bu\nOrigin-form requests are for the proxy's own pages only, but on "
+                 "ports for diverted connections (intercept, tproxy) they are for the origin.\n"
+                 ".IP \\(bu\nA diverted request goes to where its client was going. If its host "
+                 "does not have that address, it bypasses the store (RFC 9110 section 7.4).\n");
 }
 
 void

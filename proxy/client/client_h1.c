@@ -82,11 +82,23 @@ go_busy(struct client *c)
     loop_timer_set(&c->timer, exchange_policy(c->x)->lifetime_ms);
 }
 
+static struct exchange_client
+who_asks(struct client *c)
+{
+    return (struct exchange_client){.ops = &client_responder,
+                                    .responder = c,
+                                    .wake = &c->pump,
+                                    .peer = c->from.peer,
+                                    .local = *c->from.local,
+                                    .port_name = c->from.port_name,
+                                    .intercepts = c->from.intercepts,
+                                    .destination = c->from.destination};
+}
+
 static void
 client_refuse(struct client *c, enum fault why, const char *detail)
 {
-    struct exchange_client from = {&client_responder, c,         &c->pump,
-                                   c->peer,           *c->local, c->port_name};
+    struct exchange_client from = who_asks(c);
 
     c->keep_alive = false;
     c->refused = true;
@@ -116,24 +128,21 @@ client_timer(void *owner)
 }
 
 void
-client_open(struct client_env *env, int fd, const struct addr *peer, const struct addr *local,
-            const char *port_name)
+client_open(struct client_env *env, int fd, const struct client_arrival *from)
 {
     struct client *c = mem_zalloc(sizeof *c);
     char text[ADDR_TEXT_MAX];
 
     c->magic = CLIENT_MAGIC;
     c->env = env;
-    c->peer = *peer;
-    c->local = local;
-    c->port_name = port_name;
+    c->from = *from;
     transport_tcp_open(&c->transport, env->loop, fd, LOOP_CLIENT, client_io, c);
     loop_timer_init(&c->timer, env->loop, client_timer, c);
     loop_task_init(&c->pump, client_pump, c);
     loop_task_init(&c->free_later, client_free, c);
     list_push_back(&env->idle, &c->link);
     env->n_clients++;
-    fds_note(fd, span_of(text, addr_format_port(peer, text)));
+    fds_note(fd, span_of(text, addr_format_port(&from->peer, text)));
     fds_purpose(fd, FD_CLIENT_IDLE);
     loop_timer_set(&c->timer, policy_of(c)->request_start_timeout_ms);
     transport_want(&c->transport, LOOP_READ);
@@ -263,8 +272,7 @@ parse_head(struct exchange *x, struct span head, size_t *used, enum h1_reason *w
 static void
 client_parse(struct client *c, struct span bytes)
 {
-    struct exchange_client from = {&client_responder, c,         &c->pump,
-                                   c->peer,           *c->local, c->port_name};
+    struct exchange_client from = who_asks(c);
     struct exchange *x = exchange_new(c->env->exchanges, &from);
     struct span head = arena_copy(exchange_arena(x), head_bytes(bytes));
     struct framed framing;
@@ -541,6 +549,6 @@ client_each(struct client_env *env,
         struct client *c = LIST_OWNER(l, struct client, link);
 
         if (c->x)
-            fn(arg, &c->peer, c->x);
+            fn(arg, &c->from.peer, c->x);
     }
 }

@@ -70,7 +70,8 @@ struct exchange {
     struct acl_facts facts;
     const struct refresh_rule *rule;
     struct dns_query *query;
-    struct dns_answer *dst; /* when access rules needed it; arena */
+    struct dns_answer *dst; /* when access rules needed it, or where it was going; arena */
+    bool host_elsewhere;    /* diverted from an address that its host does not have */
     bool may_store, may_serve;
     const struct field *range; /* of a GET; NULL: none */
     bool whole_asked; /* without it: the range is cut from the whole (range_offset_limit) */
@@ -131,7 +132,7 @@ struct arrival {                   /* an answer on its way into an entry */
     uint64_t n_before;
 };
 
-extern const struct exchange_state ADMIT, ACCESS, LOOKUP, RESERVE, FORWARD, VALIDATE, JUDGE,
+extern const struct exchange_state ADMIT, ACCESS, VERIFY, LOOKUP, RESERVE, FORWARD, VALIDATE, JUDGE,
     DELIVER, CONNECT, TUNNEL, LOCAL, PURGE, FAIL, ANSWERED;
 
 static inline enum step
@@ -180,6 +181,12 @@ void outcome_cache_status(const struct exchange *x, struct buf *out);
 void outcome_proxy_status(const struct exchange *x, struct buf *out);
 void outcome_log(struct exchange *x);
 bool outcome_is_hit(const struct exchange *x);
+
+/* step_verify.c: requests on a port for diverted connections (exchange_client.intercepts) */
+void diverted_target(struct exchange *x);     /* first: completes the target URI */
+enum step diverted_admit(struct exchange *x); /* refuses, or goes on to ACCESS */
+void diverted_copy(struct exchange *to, const struct exchange *from);
+uint16_t exchange_server_port(const struct exchange *x); /* that is connected to */
 
 extern const struct fill_events exchange_fill_events; /* step_judge.c */
 void exchange_validate_in_background(struct exchange *x);

@@ -175,6 +175,8 @@ invalidate(struct exchange *x)
     struct span uris[3];
     unsigned n = invalidate_targets(&x->request, x->response, &x->arena, uris);
 
+    if (x->host_elsewhere) /* another server answers for what is stored */
+        return;
     for (unsigned i = 0; i < n; i++) {
         struct cache_key key = cache_key_of(uris[i]);
 
@@ -272,7 +274,7 @@ announced_length(struct exchange *x, uint64_t length)
 static void
 reserve_for_post(struct exchange *x)
 {
-    if (x->request.method != METHOD_POST || x->ticket ||
+    if (x->request.method != METHOD_POST || x->ticket || x->host_elsewhere ||
         acl_list_check(x->policy->cache, &x->facts) == ACL_DENY)
         return;
     x->key = cache_key_of(x->url);

@@ -85,7 +85,7 @@ step_lookup(struct exchange *x)
     bool get = x->request.method == METHOD_GET;
 
     x->rule = policy_refresh_rule(x->policy, x->url);
-    x->may_serve = (get || exchange_is_head(x)) && cache_allows(x);
+    x->may_serve = (get || exchange_is_head(x)) && cache_allows(x) && !x->host_elsewhere;
     x->may_store = x->may_serve && get && !x->body;
     parts_begin(x);
     if (!x->may_serve) {
