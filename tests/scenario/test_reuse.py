@@ -6,6 +6,7 @@ import os
 import shutil
 import struct
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -360,18 +361,23 @@ class Clock(Scenario):
     """The wall clock is set while the proxy runs (RFC 9111 4.2.3)."""
     DAY_S = 86400
 
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.mkdtemp(prefix="cuttle-")
+        cls.addClassCleanup(shutil.rmtree, folder)
+        cls.library = os.path.join(folder, "clock.so")
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-x", "c", "-o", cls.library, "-"],
+                       input=CLOCK_C.encode(), check=True)
+
     def proxy(self, *conf):
-        folder = self.temporary_folder()
-        source = self.write(folder, "clock.c", CLOCK_C)
-        library, step = os.path.join(folder, "clock.so"), os.path.join(folder, "step")
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
+        step = os.path.join(self.temporary_folder(), "step")
         with open(step, "wb") as f:
             f.write(bytes(8))
         with open(step, "r+b") as f:
             self.step = mmap.mmap(f.fileno(), 8)
         self.addCleanup(self.step.close)
         options = [o for o in (os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0") if o]
-        return self.cuttle(*conf, environment={"LD_PRELOAD": library, "CLOCK_STEP": step,
+        return self.cuttle(*conf, environment={"LD_PRELOAD": self.library, "CLOCK_STEP": step,
                                                "ASAN_OPTIONS": ":".join(options)})
 
     def set_clock(self, seconds):
