@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -97,6 +98,23 @@ class Together(Scenario):
         o = self.origin((0.7, storable(body, seconds=0)))
         self.assertEqual({r.body == body for r in self.ask(o)}, {True})
         self.assertLessEqual(len(o.requests), 3)     # who comes after it may not use it
+
+    def test_who_waits_reads_along(self):
+        """All get what has come while the rest is still on its way."""
+        go = threading.Event()
+        whole = storable(pattern(200_000))
+        o = self.origin((0.5, whole[:100_000], go, whole[100_000:]))
+        p = self.cuttle(BIG)
+        clients = [self.client(p) for _ in range(5)]
+        for c in clients:
+            c.request("GET", o.url("/"))
+        for c in clients:
+            c.read_until("\r\n\r\n")
+            self.assertEqual(c.read_exactly(50_000), pattern(50_000))
+        go.set()
+        for c in clients:
+            self.assertEqual(c.read_exactly(150_000), pattern(200_000)[50_000:])
+        self.assertEqual(len(o.requests), 1)
 
     def test_an_error_is_one_fetch_too(self):
         o = self.origin((0.7, storable(b"gone", status="404 Not Found")))
