@@ -261,10 +261,12 @@ class Reload(Scenario):
 
         def run(i):
             if i == 0:
-                for n in range(12):
-                    wait_for(lambda: seen >= whole[n % 2], "answers by this configuration")
-                    self.reload_as(p, confs[(n + 1) % 2])
-                stop.set()
+                try:
+                    for n in range(12):
+                        wait_for(lambda: seen >= whole[n % 2], "answers by this configuration")
+                        self.reload_as(p, confs[(n + 1) % 2])
+                finally:
+                    stop.set()
             while not stop.is_set():
                 with Client(p.address) as c:
                     for path in "abab"[:1 + i % 4]:

@@ -1,5 +1,6 @@
 """Connections on both sides, as they are in life: pipelines, kept ones that die, clients that leave
 or say nothing, and many that read slowly."""
+import contextlib
 import socket
 import threading
 import time
@@ -233,6 +234,26 @@ class Silence(Scenario):
             c.get(self.o.url("/"))
         half.send("GET http://x/ HTTP/1.1\r\nHo")
         return fresh, idle, half
+
+    def test_nothing_sets_the_lifetime_of_a_connection_back(self):
+        """A download that trickles, and a client that asks again and again."""
+        def drip(q, c):
+            c.send(reply("200 OK", "Content-Length: 100000"))
+            while not c.origin.closing.is_set():
+                c.send("x")
+                time.sleep(0.1)
+        self.o.answer["/drip"] = drip
+
+        def run(i):
+            began = time.monotonic()
+            with Client(self.p.address) as c, contextlib.suppress(Incomplete, OSError):
+                if i == 0:
+                    c.get(self.o.url("/drip"))
+                while time.monotonic() - began < 12:
+                    c.get(self.o.url("/"))
+                    time.sleep(0.1)
+            self.assertTrue(2 < time.monotonic() - began < 10)
+        together(2, run)
 
     def test_connections_without_a_request_end(self):
         fresh, idle, half = self.quiet()
