@@ -1,5 +1,5 @@
-/* cuttle(8). The tables of faults and counters are the code's own, so that the page cannot fall
- * behind. */
+/* cuttle(8) and cuttle-http(7). The tables of faults and counters are the code's own, so that the
+ * page cannot fall behind. */
 #include "proxy/manual.h"
 
 #include "base/counters.h"
@@ -23,25 +23,6 @@ add_counters(struct buf *out)
     BUF_ADD(out, ".SH COUNTERS\nShown in /squid-internal-mgr/counters:\n");
     for (int c = 0; c < COUNTERS; c++)
         buf_addf(out, ".TP\n.B %s\n%s\n", counter_name(c), counter_text(c));
-}
-
-static void
-add_choices(struct buf *out)
-{
-    BUF_ADD(out, ".SH CHOICES\nWhere the standards leave a choice:\n"
-                 ".IP \\(bu\nAmbiguous framing is refused with 400 (requests) or 502 (responses) "
-                 "and the connection closed (RFC 9112 section 6.3).\n"
-                 ".IP \\(bu\nBare LF line ends, folded request fields and whitespace before a "
-                 "colon in requests are refused (RFC 9112 sections 2.2, 5.1, 5.2).\n"
-                 ".IP \\(bu\nA request that may have been acted upon is never sent twice: requests "
-                 "with a body and methods that are not idempotent always use a new connection (RFC "
-                 "9110 section 9.2.2).\n"
-                 ".IP \\(bu\nWhen an origin does not answer, a stale response goes out unless "
-                 "must-revalidate, proxy-revalidate, s-maxage or no-cache forbid it (RFC 9111 "
-                 "section 4.2.4).\n"
-                 ".IP \\(bu\nEqual requests are collapsed unless collapsed_forwarding is off.\n"
-                 ".IP \\(bu\nA half-closed client still gets its answer (RFC 9112 section 9.6).\n"
-                 ".IP \\(bu\nOrigin-form requests are for the proxy's own pages only.\n");
 }
 
 void
@@ -74,8 +55,32 @@ manual_cuttle8(struct buf *out)
                  "shutdown_lifetime. Sent again: at once.\n"
                  ".SH PAGES\nhttp://PROXY/squid\\-internal\\-mgr/menu lists the reports; readiness "
                  "and filedescriptors are the measurement; /metrics is for Prometheus.\n");
-    add_choices(out);
     add_faults(out);
     add_counters(out);
-    BUF_ADD(out, ".SH SEE ALSO\ncuttle.conf(5)\n");
+    BUF_ADD(out, ".SH SEE ALSO\ncuttle.conf(5), cuttle\\-http(7)\n");
+}
+
+static const struct {
+    const char *topic, *section, *text; /* a heading has only a topic */
+} choices[] = {
+#define TOPIC(title) {title, NULL, NULL},
+#define CHOICE(section, text) {NULL, section, text},
+#include "proxy/choices.def"
+};
+
+void
+manual_http7(struct buf *out)
+{
+    buf_addf(
+        out,
+        ".TH CUTTLE\\-HTTP 7 \"\" \"cuttle %s\"\n.SH NAME\ncuttle\\-http \\- what cuttle does "
+        "where the standards leave a choice\n.SH DESCRIPTION\n"
+        "cuttle follows RFC 9110, 9111 and 9112. Each of these sections leaves something open.\n",
+        CUTTLE_VERSION);
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
+        if (choices[i].topic)
+            buf_addf(out, ".SH %s\n", choices[i].topic);
+        else
+            buf_addf(out, ".TP\n.B %s\n%s\n", choices[i].section, choices[i].text);
+    BUF_ADD(out, ".SH SEE ALSO\ncuttle(8), cuttle.conf(5)\n");
 }

@@ -63,6 +63,8 @@ policy_rules(struct policy *p, const struct conf *c)
     for (unsigned i = 0; i < c->n_refresh; i++)
         p->rules[i] = rule_of(&c->refresh[i]);
     p->rules[c->n_refresh] = REFRESH_RULE_DEFAULT;
+    for (unsigned i = 0; i <= c->n_refresh; i++)
+        p->rules[i].negative_s = c->negative_ttl_ms / 1000;
 }
 
 static struct span
@@ -113,6 +115,7 @@ policy_plain(struct policy *p, const struct conf *c)
     p->request_body_max = (uint64_t)c->request_body_max_size;
     p->via = c->via;
     p->collapse = c->collapsed_forwarding;
+    p->host_strict = c->host_verify_strict;
     p->client_persistent = c->client_persistent_connections;
     p->server_persistent = c->server_persistent_connections;
     p->purge_enabled = speaks_of_purge(c);
@@ -137,6 +140,22 @@ policy_plain(struct policy *p, const struct conf *c)
     p->quick_abort_pct = (unsigned)c->quick_abort_pct;
 }
 
+static unsigned
+policy_range_limits(struct policy *p, const struct conf *c, struct buf *errors)
+{
+    unsigned bad = 0;
+
+    p->range_limits = mem_zalloc((c->n_range_limits + 1) * sizeof *p->range_limits);
+    p->n_range_limits = c->n_range_limits;
+    for (unsigned i = 0; i < c->n_range_limits; i++) {
+        p->range_limits[i].bytes = c->range_limits[i].bytes;
+        if (c->range_limits[i].condition.n)
+            bad += acl_cond_new(p->acls, &c->range_limits[i].condition, "range_offset_limit",
+                                errors, &p->range_limits[i].condition);
+    }
+    return bad;
+}
+
 /* NULL when anything does not compile. Takes a reference on c. */
 static struct policy *
 policy_new(struct conf *c, struct buf *errors)
@@ -156,6 +175,7 @@ policy_new(struct conf *c, struct buf *errors)
         bad += acl_list_new(p->acls, &c->cache, "cache", true, errors, &p->cache);
         bad += acl_list_new(p->acls, &c->send_hit, "send_hit", true, errors, &p->send_hit);
         bad += acl_list_new(p->acls, &c->store_miss, "store_miss", true, errors, &p->store_miss);
+        bad += policy_range_limits(p, c, errors);
     }
     if (bad)
         policy_unref(&p);
@@ -225,12 +245,33 @@ setup_read(const char *path, struct buf *notes, struct buf *errors)
     return c;
 }
 
+static bool
+ports_are_supported(const struct conf *c, struct buf *errors)
+{
+    bool fine = true;
+
+    for (unsigned i = 0; i < c->n_ports; i++) {
+        const struct conf_port *port = &c->ports[i];
+
+        if (!port->accel)
+            continue;
+        buf_addf(errors,
+                 "%s:%u: http_port: accel is not supported yet: a forward, intercept or tproxy "
+                 "port was expected\n",
+                 port->place.file, port->place.line);
+        fine = false;
+    }
+    return fine;
+}
+
 bool
 setup_check(struct conf *c, struct buf *errors)
 {
+    bool fine = ports_are_supported(c, errors);
     struct policy *p = policy_new(c, errors);
     struct log_sinks *s = p ? sinks_new(p, false, errors) : NULL;
-    bool fine = s != NULL;
+
+    fine = fine && s != NULL;
 
     log_sinks_unref(&s);
     policy_unref(&p);
@@ -239,14 +280,24 @@ setup_check(struct conf *c, struct buf *errors)
 
 /* ---- starting ---- */
 
+static enum diversion
+diversion_of(const struct conf_port *port)
+{
+    if (port->tproxy)
+        return DIVERSION_TPROXY;
+    return port->intercept ? DIVERSION_REDIRECT : DIVERSION_NONE;
+}
+
 static int
 bind_port(const struct conf_port *port, struct worker_port *out, struct buf *errors)
 {
-    struct listener_options o = {.address = port->address, .both_families = port->any};
+    struct listener_options o = {
+        .address = port->address, .both_families = port->any, .transparent = port->tproxy};
     char text[ADDR_TEXT_MAX];
 
     out->address = port->address;
     out->both_families = port->any;
+    out->diversion = diversion_of(port);
     out->name = port->name;
     out->fd = listener_bind(&o);
     if (out->fd == -EAFNOSUPPORT && port->any) { /* a kernel without IPv6 */
@@ -258,21 +309,10 @@ bind_port(const struct conf_port *port, struct worker_port *out, struct buf *err
     if (out->fd >= 0)
         return 0;
     (void)addr_format_port(&port->address, text);
-    buf_addf(errors, "%s:%u: http_port: %s: %s\n", port->place.file, port->place.line, text,
-             strerror(-out->fd));
+    buf_addf(errors, "%s:%u: http_port: %s: %s%s\n", port->place.file, port->place.line, text,
+             strerror(-out->fd),
+             out->fd == -EPERM && port->tproxy ? " (tproxy needs CAP_NET_ADMIN)" : "");
     return -1;
-}
-
-static bool
-port_is_supported(const struct conf_port *port, struct buf *errors)
-{
-    if (!port->intercept && !port->tproxy && !port->accel)
-        return true;
-    buf_addf(errors,
-             "%s:%u: http_port: intercept, tproxy and accel are not supported yet: a plain forward "
-             "port was expected\n",
-             port->place.file, port->place.line);
-    return false;
 }
 
 /* All ports of one worker; a failure closes those that were bound. */
@@ -280,8 +320,7 @@ static int
 bind_ports(const struct conf *c, struct worker_port ports[PORTS_MAX], struct buf *errors)
 {
     for (unsigned i = 0; i < c->n_ports; i++) {
-        if (port_is_supported(&c->ports[i], errors) &&
-            bind_port(&c->ports[i], &ports[i], errors) == 0)
+        if (bind_port(&c->ports[i], &ports[i], errors) == 0)
             continue;
         while (i-- > 0)
             fds_close(ports[i].fd);
@@ -388,7 +427,7 @@ setup_start(struct conf *c, struct buf *errors)
     if (c->n_ports > PORTS_MAX)
         buf_addf(errors, "%s:%u: http_port: at most %d ports\n", c->ports[PORTS_MAX].place.file,
                  c->ports[PORTS_MAX].place.line, PORTS_MAX);
-    else if ((s->policy = policy_new(c, errors)) != NULL &&
+    else if (ports_are_supported(c, errors) && (s->policy = policy_new(c, errors)) != NULL &&
              (s->sinks = sinks_new(s->policy, true, errors)) != NULL) {
         setup_parts(s);
         if (start_workers(s, errors))

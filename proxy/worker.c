@@ -86,20 +86,33 @@ turn_away(int fd)
     fds_close(fd);
 }
 
+static const struct worker_port *
+port_of(const struct worker *w, const struct listener *l)
+{
+    unsigned i = 0;
+
+    while (w->listeners[i] != l)
+        i++;
+    return &w->o.ports[i];
+}
+
 static void
 worker_accepted(void *owner, struct listener *l, int fd, const struct addr *peer)
 {
     struct worker *w = owner;
-    const char *name = NULL;
+    const struct worker_port *port = port_of(w, l);
+    struct client_arrival from = {.peer = *peer,
+                                  .local = listener_address(l),
+                                  .port_name = port->name,
+                                  .intercepts = port->diversion != DIVERSION_NONE};
 
-    for (unsigned i = 0; i < w->o.n_ports; i++)
-        if (w->listeners[i] == l)
-            name = w->o.ports[i].name;
     if (worker_is_full() && worker_shed(w) == 0) {
         turn_away(fd);
         return;
     }
-    client_open(&w->clients, fd, peer, listener_address(l), name);
+    if (from.intercepts)
+        from.destination = intercept_destination(fd, port->diversion, from.local);
+    client_open(&w->clients, fd, &from);
 }
 
 /* Descriptors have run out: idle connections go first, to origins and of clients alike. */

@@ -6,6 +6,7 @@
 #include "dns/resolver.h"
 #include "proxy/access/policy.h"
 #include "proxy/log/log_sinks.h"
+#include "proxy/net/intercept.h"
 
 struct worker;
 struct manager;
@@ -14,6 +15,7 @@ struct worker_port {
     int fd; /* bound and listening; the worker's */
     struct addr address;
     bool both_families;
+    enum diversion diversion;
     const char *name;
 };
 

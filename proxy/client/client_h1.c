@@ -12,9 +12,7 @@
 #include "proxy/client/client_private.h"
 
 #define LINGER_MS 2000
-#define LINGER_BYTES                                                                               \
-    (4u << 20) /* who sends more than this after the end is not owed the answer                    \
-                */
+#define LINGER_BYTES (4u << 20) /* who sends more after the end is not owed the answer */
 #define REQUESTS_A_TURN 32
 
 static void client_io(void *owner, int events);
@@ -94,11 +92,23 @@ go_busy(struct client *c)
     loop_timer_set(&c->timer, client_wait_ms(c, INT64_MAX));
 }
 
+static struct exchange_client
+who_asks(struct client *c)
+{
+    return (struct exchange_client){.ops = &client_responder,
+                                    .responder = c,
+                                    .wake = &c->pump,
+                                    .peer = c->from.peer,
+                                    .local = *c->from.local,
+                                    .port_name = c->from.port_name,
+                                    .intercepts = c->from.intercepts,
+                                    .destination = c->from.destination};
+}
+
 static void
 client_refuse(struct client *c, enum fault why, const char *detail)
 {
-    struct exchange_client from = {&client_responder, c,         &c->pump,
-                                   c->peer,           *c->local, c->port_name};
+    struct exchange_client from = who_asks(c);
 
     c->keep_alive = false;
     c->refused = true;
@@ -128,17 +138,14 @@ client_timer(void *owner)
 }
 
 void
-client_open(struct client_env *env, int fd, const struct addr *peer, const struct addr *local,
-            const char *port_name)
+client_open(struct client_env *env, int fd, const struct client_arrival *from)
 {
     struct client *c = mem_zalloc(sizeof *c);
     char text[ADDR_TEXT_MAX];
 
     c->magic = CLIENT_MAGIC;
     c->env = env;
-    c->peer = *peer;
-    c->local = local;
-    c->port_name = port_name;
+    c->from = *from;
     transport_tcp_open(&c->transport, env->loop, fd, LOOP_CLIENT, client_io, c);
     c->born_ms = clock_mono_ms();
     loop_timer_init(&c->timer, env->loop, client_timer, c);
@@ -146,7 +153,7 @@ client_open(struct client_env *env, int fd, const struct addr *peer, const struc
     loop_task_init(&c->free_later, client_free, c);
     list_push_back(&env->idle, &c->link);
     env->n_clients++;
-    fds_note(fd, span_of(text, addr_format_port(peer, text)));
+    fds_note(fd, span_of(text, addr_format_port(&from->peer, text)));
     fds_purpose(fd, FD_CLIENT_IDLE);
     loop_timer_set(&c->timer, policy_of(c)->request_start_timeout_ms);
     transport_want(&c->transport, LOOP_READ);
@@ -261,11 +268,22 @@ head_incomplete(struct client *c, struct span bytes)
     client_interest(c);
 }
 
+/* A password for this proxy is nobody else's business: no log, no store and no origin sees it, of a
+ * request that is refused neither (RFC 9110 section 11.7.2). */
+static enum h1_result
+parse_head(struct exchange *x, struct span head, size_t *used, enum h1_reason *why)
+{
+    enum h1_result result = h1_parse_request(head, &exchange_policy(x)->request_limits,
+                                             exchange_arena(x), exchange_request(x), used, why);
+
+    fields_remove(&exchange_request(x)->fields, FIELD_PROXY_AUTHORIZATION);
+    return result;
+}
+
 static void
 client_parse(struct client *c, struct span bytes)
 {
-    struct exchange_client from = {&client_responder, c,         &c->pump,
-                                   c->peer,           *c->local, c->port_name};
+    struct exchange_client from = who_asks(c);
     struct exchange *x = exchange_new(c->env->exchanges, &from);
     struct span head = arena_copy(exchange_arena(x), head_bytes(bytes));
     struct framed framing;
@@ -273,8 +291,7 @@ client_parse(struct client *c, struct span bytes)
     size_t used;
 
     c->x = x;
-    switch (h1_parse_request(head, &exchange_policy(x)->request_limits, exchange_arena(x),
-                             exchange_request(x), &used, &why)) {
+    switch (parse_head(x, head, &used, &why)) {
     case H1_MORE:
         head_incomplete(c, bytes);
         return;
@@ -543,6 +560,6 @@ client_each(struct client_env *env,
         struct client *c = LIST_OWNER(l, struct client, link);
 
         if (c->x)
-            fn(arg, &c->peer, c->x);
+            fn(arg, &c->from.peer, c->x);
     }
 }

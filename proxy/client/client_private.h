@@ -41,9 +41,7 @@ struct client {
     struct client_env *env;
     struct transport transport;
     struct list link;
-    struct addr peer;
-    const struct addr *local;
-    const char *port_name;
+    struct client_arrival from;
     struct exchange *x;
     struct client_body *body;
     struct buf in;  /* read, not yet used */

@@ -36,6 +36,8 @@ struct exchange_client { /* where the request came from */
     struct loop_task *wake; /* what a body source wakes */
     struct addr peer, local;
     const char *port_name;
+    bool intercepts;         /* came in on a port for diverted connections */
+    struct addr destination; /* where it was going, with port; AF_UNSPEC: nothing has diverted it */
 };
 
 struct exchange *exchange_new(struct exchange_env *env, const struct exchange_client *c);

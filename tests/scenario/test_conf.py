@@ -121,6 +121,13 @@ class Arguments(Scenario):
         self.assertEqual(code, 0)
         self.assertRegex(out + err, r"(?i)cuttle.*\d+\.\d+")
 
+    def test_the_manuals_come_from_the_program(self):
+        for argument, title in (("--man8", ".TH CUTTLE 8"), ("--man5", ".TH CUTTLE.CONF 5"),
+                                ("--man7", ".TH CUTTLE\\-HTTP 7")):
+            code, out, _ = run_cuttle(argument)
+            self.assertEqual((code, out[:len(title)]), (0, title))
+            self.assertIn("RFC 9111" if argument == "--man7" else "cuttle", out)
+
     def test_z_has_nothing_to_make_without_a_disk_store(self):
         conf = self.write(self.temporary_folder(), "c.conf", "http_port 3128\n")
         self.assertEqual(run_cuttle("-z", "-f", conf)[0], 0)

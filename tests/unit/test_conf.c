@@ -366,6 +366,23 @@ ports_have_addresses_and_options(void **state)
 }
 
 static void
+what_diverted_connections_need_is_understood(void **state)
+{
+    struct conf *c = read_text("http_port 3129 intercept\nhost_verify_strict on\n"
+                               "client_dst_passthru off\n");
+
+    assert_reads(c);
+    assert_true(c->host_verify_strict);
+    assert_non_null(strstr(text_of(&c->notes),
+                           "t.conf:3: client_dst_passthru: not used by cuttle, ignored: a diverted "
+                           "connection always goes on to where its client was going\n"));
+    conf_unref(&c);
+    c = read_text(PORT);
+    assert_false(c->host_verify_strict);
+    conf_unref(&c);
+}
+
+static void
 a_port_that_is_none_is_refused(void **state)
 {
     static const char *const wrong[] = {"",
@@ -830,6 +847,7 @@ main(void)
         cmocka_unit_test(a_refused_name_that_asks_for_nothing_is_fine),
         cmocka_unit_test(older_names_work_with_a_hint),
         cmocka_unit_test(ports_have_addresses_and_options),
+        cmocka_unit_test(what_diverted_connections_need_is_understood),
         cmocka_unit_test(a_port_that_is_none_is_refused),
         cmocka_unit_test(a_file_without_a_port_is_refused),
         cmocka_unit_test(lines_of_one_acl_add_up),
