@@ -71,6 +71,16 @@ policy_of(const struct client *c)
     return c->env->exchanges->policy;
 }
 
+/* client_lifetime runs from the accept on, and no byte in either direction sets it back. */
+int64_t
+client_wait_ms(const struct client *c, int64_t wish_ms)
+{
+    const struct policy *p = c->x ? exchange_policy(c->x) : policy_of(c);
+    int64_t left_ms = c->born_ms + p->lifetime_ms - clock_mono_ms();
+
+    return wish_ms < left_ms ? wish_ms : left_ms;
+}
+
 static void
 go_busy(struct client *c)
 {
@@ -79,7 +89,7 @@ go_busy(struct client *c)
     c->phase = CLIENT_BUSY;
     fds_purpose(transport_fd(&c->transport), FD_CLIENT_ACTIVE);
     move_to(c, &c->env->busy);
-    loop_timer_set(&c->timer, exchange_policy(c->x)->lifetime_ms);
+    loop_timer_set(&c->timer, client_wait_ms(c, INT64_MAX));
 }
 
 static struct exchange_client
@@ -137,6 +147,7 @@ client_open(struct client_env *env, int fd, const struct client_arrival *from)
     c->env = env;
     c->from = *from;
     transport_tcp_open(&c->transport, env->loop, fd, LOOP_CLIENT, client_io, c);
+    c->born_ms = clock_mono_ms();
     loop_timer_init(&c->timer, env->loop, client_timer, c);
     loop_task_init(&c->pump, client_pump, c);
     loop_task_init(&c->free_later, client_free, c);
@@ -309,7 +320,7 @@ go_idle(struct client *c)
     buf_free(&c->in);
     fds_purpose(transport_fd(&c->transport), FD_CLIENT_IDLE);
     move_to(c, &c->env->idle);
-    loop_timer_set(&c->timer, policy_of(c)->client_idle_ms);
+    loop_timer_set(&c->timer, client_wait_ms(c, policy_of(c)->client_idle_ms));
     client_interest(c);
 }
 

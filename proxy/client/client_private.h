@@ -48,6 +48,7 @@ struct client {
     struct buf out; /* an interim response the socket did not take at once */
     struct body_writer writer;
     struct loop_timer timer;
+    int64_t born_ms;
     struct loop_task pump, free_later;
 };
 
@@ -59,6 +60,8 @@ void client_pump(void *owner);
 void client_abort(struct client *c, bool timed_out); /* the connection is of no use any more */
 void client_answered(struct client *c, bool whole);
 void client_interest(struct client *c);
+/* A wait of so long, cut to what is left of client_lifetime. */
+int64_t client_wait_ms(const struct client *c, int64_t wish_ms);
 
 /* client_body.c */
 struct client_body *client_body_new(struct client *c, const struct framed *f, bool continue_due);
