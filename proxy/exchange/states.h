@@ -151,6 +151,7 @@ bool exchange_denies_local(const struct exchange *x); /* see policy.local_ruled 
 bool exchange_is_head(const struct exchange *x);
 bool exchange_from_store(const struct exchange *x); /* is the answer ours to cut and to judge? */
 struct selected exchange_selected(const struct head *h);
+uint32_t exchange_client_mark(const struct exchange *x); /* of its address; never 0 */
 
 /* entry_source.c */
 /* wake: the puller's task. false: the bytes from there on are no longer kept. */

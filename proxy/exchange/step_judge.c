@@ -342,6 +342,8 @@ take_answer(struct exchange *x, struct arrival *a)
     decide_storing(x, a, &s);
     alone = x->background || (x->whole_asked && x->stored_ok);
     x->entry = entry_of(x, a);
+    if (fields_find(&x->entry->head->fields, FIELD_SET_COOKIE) && !x->background)
+        x->entry->client = exchange_client_mark(x);
     open_early(x);
     take_beginning(x, a);
     if (x->stored && x->response->status < 500 && !exchange_is_head(x))

@@ -83,6 +83,35 @@ class Owned(Scenario):
         self.assertEqual(self.bodies(["Cache-Control: public, max-age=60", "Set-Cookie: id=1"],
                                      ["Cookie: one"], ["Cookie: two"]), [b"one", b"one"])
 
+    def test_a_cookie_with_a_lifetime_goes_again_to_whom_it_was_made_for_alone(self):
+        """RFC 9111 7.3 lets it be stored; nobody gets another's."""
+        for control, others in (("max-age=60", None), ("public, max-age=60", "id=1")):
+            o = self.origin(reply("200 OK", "Cache-Control: " + control, "Set-Cookie: id=1",
+                                  body=pattern(5000)))
+            p = self.cuttle()
+            for source, cookie in (("127.0.0.1", "id=1"), ("127.0.0.1", "id=1"),
+                                   ("127.0.0.2", others)):
+                for range_ in ((), ("Range: bytes=0-9",), ("Range: bytes=0-9,20-29",)):
+                    with Client(p.address, source=source) as c:
+                        r = c.get(o.url("/"), *range_)
+                    self.assertIn(r.field("Set-Cookie"), (cookie, None if range_ else cookie))
+            self.assertEqual(len(o.requests), 1)
+
+    def test_who_waits_for_anothers_fetch_does_not_get_its_cookie(self):
+        go = threading.Event()
+        o = self.origin((reply("200 OK", "Cache-Control: max-age=60", "Set-Cookie: id=1",
+                               "Content-Length: 5", length=False), go, b"hello"))
+        p = self.cuttle()
+        first, second = Client(p.address, source="127.0.0.1"), Client(p.address, source="127.0.0.2")
+        first.request("GET", o.url("/"))
+        o.wait_requests(1)
+        second.request("GET", o.url("/"))
+        go.set()
+        got = first.read_response(), second.read_response()
+        first.close(), second.close()
+        self.assertEqual([r.body for r in got], [b"hello"] * 2)
+        self.assertEqual([r.field("Set-Cookie") for r in got], ["id=1", None])
+
 
 class Together(Scenario):
     """Many clients at once for what is not there (RFC 9111 4, last paragraphs)."""
