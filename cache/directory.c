@@ -6,6 +6,7 @@
 #include "cache/directory.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "base/check.h"
 
@@ -137,7 +138,8 @@ table_grow(struct table *t)
     mem_free(old);
 }
 
-/* Is `home` outside of the cyclic interval (hole, i]? Then what stands at i may move to the hole. */
+/* Is `home` outside of the cyclic interval (hole, i]? Then what stands at i may move to the hole.
+ */
 static bool
 may_move(size_t home, size_t hole, size_t i)
 {

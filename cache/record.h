@@ -1,9 +1,9 @@
 /* cache/record.h - one stored response as bytes on a disk: a head image, then the body. Pure.
  *
  * Little-endian, everything on RECORD_ALIGN. The head image has a fixed part with a checksum of its
- * own, so that lengths are never believed from garbage, and one over the whole image; it is whole or
- * it is none. Each RECORD_BLOCK of the body has a checksum in the head image. A record with status 0
- * is a tombstone: what has its key and came before it is void. */
+ * own, so that lengths are never believed from garbage, and one over the whole image; it is whole
+ * or it is none. Each RECORD_BLOCK of the body has a checksum in the head image. A record with
+ * status 0 is a tombstone: what has its key and came before it is void. */
 #ifndef CACHE_RECORD_H
 #define CACHE_RECORD_H
 

@@ -8,6 +8,7 @@
  * A fault in writing costs the batch and a pause; reading goes on. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -107,8 +108,8 @@ static void
 write_failed(struct tier *t, const char *what)
 {
     atomic_fetch_add(&t->write_faults, 1);
-    log_event_every(TELL_MS, LOG_WARN, "cache_dir %s: %s: %s; what was to be stored is not", t->path,
-                    what, strerror(errno));
+    log_event_every(TELL_MS, LOG_WARN, "cache_dir %s: %s: %s; what was to be stored is not",
+                    t->path, what, strerror(errno));
     t->pause_until_ms = clock_exact_mono_ns() / 1000000 + PAUSE_MS;
 }
 
@@ -535,6 +536,16 @@ tier_for(struct tiers *tiers, struct span uri, const struct entry *e)
     return NULL;
 }
 
+/* An older version must not outlive one that was not written. */
+static void
+forget_key(struct tier *t, struct span uri)
+{
+    uint64_t digest[2];
+
+    tier_hash(t, uri, digest);
+    (void)directory_remove_all(t->directory, digest[0]);
+}
+
 void
 tiers_put(struct tiers *tiers, struct span uri, struct entry *e)
 {
@@ -545,6 +556,7 @@ tiers_put(struct tiers *tiers, struct span uri, struct entry *e)
         return;
     if (atomic_load(&t->pending_bytes) > PENDING_MAX) { /* the disk is slower than the traffic */
         atomic_fetch_add(&t->dropped, 1);
+        forget_key(t, uri);
         return;
     }
     j = job_new(t, PUT, uri);

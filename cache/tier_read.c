@@ -5,6 +5,7 @@
  * nothing else of the read is touched. Each block of the body is judged before anybody sees it. */
 #include <errno.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -75,8 +76,8 @@ job_read(struct offload_job *job)
     struct tier_read *r = LIST_OWNER(job, struct tier_read, job);
 
     while (r->got < r->wanted) {
-        ssize_t n = pread(tier_of(r)->fd, r->bytes + r->got, r->wanted - r->got,
-                          (off_t)(r->at + r->got));
+        ssize_t n =
+            pread(tier_of(r)->fd, r->bytes + r->got, r->wanted - r->got, (off_t)(r->at + r->got));
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -194,9 +195,8 @@ static struct entry *
 entry_of(struct tier_read *r)
 {
     const struct record *k = &r->record;
-    struct head_kept kept = {k->status,           k->reason,
-                             k->block,            k->initial_age_s,
-                             k->response_wall_ms, k->had_authorization,
+    struct head_kept kept = {k->status,        k->reason,           k->block,
+                             k->initial_age_s, k->response_wall_ms, k->had_authorization,
                              k->date_given};
     struct head *h = head_revive(&kept, tier_wall_ms(), clock_mono_ms());
     bool keep = k->body_bytes <= r->keep_bytes;
@@ -247,15 +247,31 @@ found(struct tier_read *r, size_t head_bytes)
     outcome(r, FOUND);
 }
 
+/* The blocks that came with the head: of a small body all, so that nobody is told of a spoilt one.
+ */
+static bool
+blocks_at_hand_are_sound(const struct tier_read *r, struct span bytes)
+{
+    for (uint64_t at = 0; at < r->record.body_bytes; at += RECORD_BLOCK) {
+        uint64_t left = r->record.body_bytes - at;
+        size_t block = left < RECORD_BLOCK ? (size_t)left : RECORD_BLOCK;
+
+        if (bytes.n < block)
+            break;
+        if (!record_block_is_sound(&r->record, at / RECORD_BLOCK, span_first(bytes, block)))
+            return false;
+        bytes = span_skip(bytes, block);
+    }
+    return true;
+}
+
 /* One candidate's bytes are there. true: it is decided. */
 static bool
 judge(struct tier_read *r)
 {
     size_t head_bytes;
-    enum record_result result = r->error
-                                    ? RECORD_BAD
-                                    : record_decode(span_of(r->bytes, r->got), &r->record,
-                                                    &head_bytes);
+    enum record_result result =
+        r->error ? RECORD_BAD : record_decode(span_of(r->bytes, r->got), &r->record, &head_bytes);
 
     if (r->error)
         atomic_fetch_add(&tier_of(r)->read_faults, 1);
@@ -267,6 +283,8 @@ judge(struct tier_read *r)
     }
     if (result != RECORD_OK)
         forget_row(r, r->error ? "unreadable bytes" : "no sound record");
+    else if (!blocks_at_hand_are_sound(r, span_skip(span_of(r->bytes, r->got), head_bytes)))
+        forget_row(r, "a spoilt block");
     else if (fits(r)) {
         found(r, head_bytes);
         return true;

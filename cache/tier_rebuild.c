@@ -139,7 +139,7 @@ snapshot_use(struct tier *t, const struct snapshot_header *h, const struct rows 
 {
     for (size_t i = 0; i < r->n; i++) {
         const struct packed_row *p = &r->at[i];
-        struct directory_row row = {p->hash, p->at, p->bytes, p->tag, p->used & INT32_MAX,
+        struct directory_row row = {p->hash,      p->at, p->bytes, p->tag, p->used & INT32_MAX,
                                     p->used >> 31};
 
         if (row_is_sane(t, p))
@@ -302,10 +302,8 @@ scan_use(struct tier *t, struct scan *s)
     if (s->n)
         qsort(s->at, s->n, sizeof *s->at, by_sequence);
     for (size_t i = 0; i < s->n; i++) {
-        struct directory_row row = {.hash = s->at[i].hash,
-                                    .at = s->at[i].at,
-                                    .bytes = s->at[i].bytes,
-                                    .tag = s->at[i].tag};
+        struct directory_row row = {
+            .hash = s->at[i].hash, .at = s->at[i].at, .bytes = s->at[i].bytes, .tag = s->at[i].tag};
 
         if (s->at[i].tombstone)
             (void)directory_remove_all(t->directory, row.hash);
@@ -344,7 +342,7 @@ tier_rebuild(struct tier *t)
         mem_free(s.at);
     }
     forget_early(t);
-    log_event(LOG_INFO, "cache_dir %s: %llu objects known %s, %.2f s", t->path,
+    log_event(LOG_NOTE, "cache_dir %s: %llu objects known %s, %.2f s", t->path,
               (unsigned long long)directory_count(t->directory),
               known ? "from the last end" : "from the records themselves",
               (double)(clock_exact_mono_ns() - from_ns) / 1e9);

@@ -69,6 +69,13 @@ struct conf_range_limit {
     struct conf_place place;
 };
 
+struct conf_cache_dir {
+    const char *path;
+    int64_t bytes, min_bytes, max_bytes; /* max_bytes -1: no limit of its own */
+    bool read_only;
+    struct conf_place place;
+};
+
 struct conf_access_log {
     const char
         *where; /* path, "stdout", "stderr", "none" ("stdio:" and "daemon:" prefixes removed) */
@@ -107,6 +114,8 @@ struct conf {
         http_reply_access; /* empty: a file that needs them is refused, `allow all` is dropped */
     struct conf_refresh *refresh;
     unsigned n_refresh;
+    struct conf_cache_dir *cache_dirs;
+    unsigned n_cache_dirs;
     struct conf_range_limit *range_limits;
     unsigned n_range_limits;
     struct conf_access_log *access_logs;

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
+#include "cache/tier.h"
 #include "proxy/admin/manager.h"
 #include "proxy/net/listener.h"
 #include "proxy/version.h"
@@ -24,6 +25,7 @@ struct setup {
     struct conf *conf;
     struct policy *policy;
     struct log_sinks *sinks;
+    struct tiers *tiers;
     struct store *store;
     struct answer_cache *answers;
     struct resolver_options resolver;
@@ -102,10 +104,12 @@ rules_name(const struct conf_rules *rules, const char *acl)
 static void
 policy_plain(struct policy *p, const struct conf *c)
 {
-    int64_t keep = c->maximum_object_size < c->maximum_object_size_in_memory
-                       ? c->maximum_object_size
-                       : c->maximum_object_size_in_memory;
+    int64_t keep = c->maximum_object_size_in_memory;
 
+    if (c->n_cache_dirs && keep < c->cache_mem / 8) /* it is in memory on its way to the disk */
+        keep = c->cache_mem / 8;
+    if (keep > c->maximum_object_size)
+        keep = c->maximum_object_size;
     p->pseudonym = pseudonym_of(c);
     p->request_limits = (struct h1_limits){(size_t)c->request_header_max_size, 32768, 1000};
     p->response_limits = (struct h1_limits){(size_t)c->reply_header_max_size, 32768, 1000};
@@ -346,18 +350,44 @@ resolver_options_of(const struct conf *c)
     };
 }
 
+/* A folder that cannot be used costs what it would have held: the rest starts without it. */
+static struct tiers *
+tiers_of(const struct conf *c)
+{
+    struct tiers *tiers = c->n_cache_dirs ? tiers_new() : NULL;
+
+    for (unsigned i = 0; i < c->n_cache_dirs; i++) {
+        const struct conf_cache_dir *d = &c->cache_dirs[i];
+        char why[256];
+
+        if (!tiers_add(
+                tiers,
+                &(struct tier_options){.path = d->path,
+                                       .bytes = (uint64_t)d->bytes,
+                                       .min_bytes = (uint64_t)d->min_bytes,
+                                       .max_bytes = d->max_bytes < 0 ? 0 : (uint64_t)d->max_bytes,
+                                       .read_only = d->read_only},
+                why, sizeof why))
+            log_event(LOG_WARN, "cache_dir %s: %s; it is not used", d->path, why);
+    }
+    return tiers;
+}
+
 static void
 setup_parts(struct setup *s)
 {
     const struct conf *c = s->conf;
     struct buf text = {0};
 
-    s->store = store_new(&(struct store_options){.limit_bytes = (uint64_t)c->cache_mem});
+    s->tiers = tiers_of(c);
+    s->store = store_new(
+        &(struct store_options){.limit_bytes = (uint64_t)c->cache_mem, .tiers = s->tiers});
     s->resolver_conf = s->conf;
     conf_ref(s->resolver_conf);
     s->resolver = resolver_options_of(c);
     s->answers = answer_cache_new(&s->resolver);
     s->manager = manager_new(&(struct manager_options){.store = s->store,
+                                                       .tiers = s->tiers,
                                                        .answers = s->answers,
                                                        .name = s->policy->pseudonym.at,
                                                        .version = CUTTLE_VERSION,
@@ -387,6 +417,7 @@ start_workers(struct setup *s, struct buf *errors)
         s->workers[i] = worker_start(&(struct worker_options){.id = i,
                                                               .backend = backend,
                                                               .store = s->store,
+                                                              .tiers = s->tiers,
                                                               .answers = s->answers,
                                                               .resolver = &s->resolver,
                                                               .manager = s->manager,
@@ -404,6 +435,7 @@ setup_release(struct setup *s)
     policy_unref(&s->policy);
     if (s->manager)
         manager_free(&s->manager);
+    tiers_close(&s->tiers);
     if (s->store)
         store_free(&s->store);
     if (s->answers)

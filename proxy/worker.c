@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
+#include "cache/tier.h"
 #include "proxy/admin/manager.h"
 #include "proxy/client/client_h1.h"
 #include "proxy/net/listener.h"
@@ -232,6 +233,13 @@ start_upstream(struct worker *w)
     list_init(&w->upstream.fills);
 }
 
+/* What came from disk is whole now, and counts with all its bytes. */
+static void
+worker_loaded(void *owner, struct entry *e)
+{
+    store_charge(((struct worker *)owner)->o.store, e);
+}
+
 static void
 start_exchanges(struct worker *w)
 {
@@ -246,6 +254,8 @@ start_exchanges(struct worker *w)
     w->exchanges.owner = w;
     w->exchanges.log = worker_log;
     w->exchanges.page = worker_page;
+    if (w->o.tiers)
+        w->exchanges.disk = tier_reader_new(w->o.tiers, w->loop, worker_loaded, w);
 }
 
 static void
@@ -269,6 +279,7 @@ worker_close(struct worker *w)
     worker_close_listeners(w);
     client_env_close(&w->clients);
     exchange_env_close(&w->exchanges);
+    tier_reader_free(&w->exchanges.disk);
     fill_cancel_all(&w->upstream);
     idle_pool_free(&w->upstream.idle);
     resolver_free(&w->resolver);

@@ -23,6 +23,7 @@ struct worker_options {
     unsigned id;
     enum loop_backend backend;
     struct store *store;
+    struct tiers *tiers; /* NULL: there is no disk */
     struct answer_cache *answers;
     const struct resolver_options *resolver; /* outlives the worker */
     struct manager *manager;

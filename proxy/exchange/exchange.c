@@ -112,6 +112,7 @@ exchange_drop_store(struct exchange *x)
                       NULL); /* a dead origin: the others need not queue */
     if (x->stored)
         entry_unref(&x->stored);
+    tier_read_cancel(&x->disk);
     if (x->part)
         entry_unref(&x->part);
     while (x->n_variants)

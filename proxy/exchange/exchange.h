@@ -28,6 +28,7 @@ struct exchange_env { /* one per worker */
     /* A page of our own: fills body and content type; false: no such page. */
     bool (*page)(void *owner, struct span path, struct buf *body, const char **content_type);
     uint64_t sequence;
+    struct tier_reader *disk; /* NULL: there is no disk */
 };
 
 struct exchange_client { /* where the request came from */

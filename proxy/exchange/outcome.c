@@ -14,6 +14,7 @@ static const struct {
 } WORDS[HOWS] = {
     [HOW_NONE] = {"NONE", false, NULL},
     [HOW_HIT] = {"TCP_MEM_HIT", true, NULL},
+    [HOW_DISK_HIT] = {"TCP_HIT", true, NULL},
     [HOW_COLLAPSED] = {"TCP_CF_HIT", true, NULL},
     [HOW_IMS_HIT] = {"TCP_IMS_HIT", true, NULL},
     [HOW_NEGATIVE_HIT] = {"TCP_NEGATIVE_HIT", true, NULL},

@@ -4,6 +4,7 @@
 #define PROXY_EXCHANGE_STATES_H
 
 #include "cache/reuse.h"
+#include "cache/tier.h"
 #include "http/conditional.h"
 #include "http/range.h"
 #include "proxy/exchange/exchange.h"
@@ -24,6 +25,7 @@ struct exchange_state {
 enum how { /* where the response came from: log tag and Cache-Status derive from it (outcome.c) */
            HOW_NONE,
            HOW_HIT,
+           HOW_DISK_HIT,
            HOW_COLLAPSED,
            HOW_IMS_HIT,
            HOW_NEGATIVE_HIT,
@@ -76,6 +78,8 @@ struct exchange {
     const struct field *range; /* of a GET; NULL: none */
     bool whole_asked; /* without it: the range is cut from the whole (range_offset_limit) */
     /* the store */
+    struct tier_read *disk; /* under way, or to be released when its reader is open */
+    bool disk_asked, from_disk;
     struct entry *stored; /* found; stale or fresh */
     struct reuse reuse;
     struct ticket *ticket;
@@ -132,8 +136,8 @@ struct arrival {                   /* an answer on its way into an entry */
     uint64_t n_before;
 };
 
-extern const struct exchange_state ADMIT, ACCESS, VERIFY, LOOKUP, RESERVE, FORWARD, VALIDATE, JUDGE,
-    DELIVER, CONNECT, TUNNEL, LOCAL, PURGE, FAIL, ANSWERED;
+extern const struct exchange_state ADMIT, ACCESS, VERIFY, LOOKUP, DISK, RESERVE, FORWARD, VALIDATE,
+    JUDGE, DELIVER, CONNECT, TUNNEL, LOCAL, PURGE, FAIL, ANSWERED;
 
 static inline enum step
 exchange_next(struct exchange *x, const struct exchange_state *s)

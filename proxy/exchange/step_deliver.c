@@ -100,9 +100,12 @@ answer_condition(struct exchange *x, enum precondition p)
 static bool
 open_reader(struct exchange *x, uint64_t from, uint64_t n_bytes)
 {
-    if (x->out.open)
-        return true;
-    return entry_source_open(&x->out, x->entry, from, n_bytes, x->env->loop, x->client.wake);
+    bool open = x->out.open ||
+                entry_source_open(&x->out, x->entry, from, n_bytes, x->env->loop, x->client.wake);
+
+    if (x->disk)
+        tier_read_release(&x->disk);
+    return open;
 }
 
 /* The bytes are no longer kept (the body outgrew the store while we waited): fetch it ourselves. */

@@ -333,6 +333,15 @@ entry_of(struct exchange *x, struct arrival *a)
     return entry_new_part(&a->head, &b, vary, a->announced, a->is_part ? &a->part : NULL);
 }
 
+/* A newer answer than the stored one, wherever that is. */
+static void
+replace_stored(struct exchange *x)
+{
+    if (x->from_disk && !x->stored_ok)
+        (void)store_invalidate(x->env->store, &x->key);
+    store_withdraw(x->env->store, x->stored);
+}
+
 static enum step
 take_answer(struct exchange *x, struct arrival *a)
 {
@@ -347,7 +356,7 @@ take_answer(struct exchange *x, struct arrival *a)
     open_early(x);
     take_beginning(x, a);
     if (x->stored && x->response->status < 500 && !exchange_is_head(x))
-        store_withdraw(x->env->store, x->stored);
+        replace_stored(x);
     settle_ticket(x, x->entry, &s);
     fill_into(x->fill, x->entry, x->stored_ok, alone, x->policy->keep_bytes);
     if (body_state(x->entry->body) == BODY_FAILED) /* nothing of it has gone out yet */
