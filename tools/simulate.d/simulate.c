@@ -6,9 +6,9 @@
  * without gaps. Each argument is one store, which starts empty and prints one line: requests, hits,
  * bytes asked for, bytes hit, bytes admitted, bytes written, the most bytes it ever held.
  *
- * NAME is lru, fifo, clock, slru, s3fifo or regions. What a log could not do in place counts as
- * written: clock, slru and s3fifo write what they move, lru and fifo move nothing. A size that
- * differs from the stored one is a miss and replaces what was stored.
+ * NAME is lru, fifo, clock, slru, s3fifo, regions or twologs. What a log could not do in place
+ * counts as written: clock, slru and s3fifo write what they move, lru and fifo move nothing. A size
+ * that differs from the stored one is a miss and replaces what was stored.
  *
  * Time is counted in requests, places in a log in bytes ever appended; so a place also says how old
  * what lies there is. */
@@ -47,10 +47,11 @@ struct record {
     uint32_t object;
 };
 
-/* The log: a ring of regions, of which head / region is being filled and tail / region is the
- * oldest. Records begin in one region and may go on in the next. */
+/* A ring of regions, of which head / region is being filled and tail / region is the oldest.
+ * Records begin in one region and may go on in the next. */
 struct log {
-    uint64_t region, head, tail;
+    uint64_t region, limit, room; /* room: between tail and head, without what is kept free */
+    uint64_t head, tail;
     struct record *records; /* a ring as well: from first on, n of them */
     uint64_t n_room, first, n;
     struct record *saved; /* what a reclaim carries, before it is appended again */
@@ -62,7 +63,10 @@ struct rule {
     double bound; /* of a region, at most so much is carried in a reclaim */
     double promote; /* a hit in the oldest such share of the log is appended again; 0: never */
     double large;   /* of a region: what is larger is not carried; 0: no limit */
-    uint64_t region, spare;
+    double small;   /* twologs: the share of the log for what is new */
+    double memory;  /* an lru of such a share stands in front */
+    bool told;      /* of the hits in memory */
+    uint64_t region, spare, uses; /* uses: twologs: that lead from the small log to the main one */
 };
 
 struct store;
@@ -78,8 +82,9 @@ struct store {
     const struct policy *policy;
     struct object *objects;
     struct queue first, second, ghost;
-    struct log log;
+    struct log log, main;
     struct rule rule;
+    struct store *memory;
     uint64_t limit, held, peak;
     uint64_t hits, asked, hit_bytes, admitted, written;
 };
@@ -340,18 +345,12 @@ s3fifo_admit(struct store *s, uint32_t o)
     hold(s, known ? &s->second : &s->first, o);
 }
 
-/* ---- regions: a log whose oldest region is reclaimed when the free ones run out ---- */
-
-static uint64_t
-age(const struct log *l, uint64_t at)
-{
-    return l->head - at;
-}
+/* ---- logs of regions; the oldest region is reclaimed when the free ones run out ---- */
 
 static void
 records_grow(struct log *l)
 {
-    uint64_t n_room = l->n_room * 2;
+    uint64_t n_room = l->n_room * 2 + 1024;
     struct record *r = grown(NULL, n_room, sizeof *r);
 
     for (uint64_t i = 0; i < l->n; i++)
@@ -372,25 +371,39 @@ append(struct log *l, uint32_t o, uint64_t size)
 }
 
 static void
-write_anew(struct store *s, uint32_t o)
+write_anew(struct store *s, struct log *l, uint32_t o)
 {
     struct object *x = &s->objects[o];
 
-    x->where = FIRST;
+    x->where = l == &s->log ? FIRST : SECOND;
     x->uses = 0;
-    x->at = s->log.head;
-    append(&s->log, o, x->size);
+    x->at = l->head;
+    append(l, o, x->size);
     s->written += x->size;
 }
 
-static bool
-worth_carrying(const struct store *s, uint32_t o)
+/* How much was written since the log was as long as at. */
+static double
+age(const struct log *l, uint64_t at)
 {
-    const struct object *x = &s->objects[o];
+    return (double)(l->head - at);
+}
 
-    if (s->rule.large > 0 && (double)x->size > s->rule.large * (double)s->log.region)
+/* Of two logs, the one for what is new. */
+static bool
+leads_to_main(const struct store *s, const struct log *l)
+{
+    return l == &s->log && s->main.room > 0;
+}
+
+static bool
+worth_carrying(const struct store *s, const struct log *l, const struct object *x)
+{
+    if (s->rule.large > 0 && (double)x->size > s->rule.large * (double)l->region)
         return false;
-    return x->uses > 0 && (double)age(&s->log, x->used_at) < s->rule.carry * (double)s->limit;
+    if (leads_to_main(s, l))
+        return x->uses >= s->rule.uses;
+    return x->uses > 0 && age(l, x->used_at) < s->rule.carry * (double)l->limit;
 }
 
 static void
@@ -403,12 +416,28 @@ save(struct log *l, struct record r)
     l->saved[l->n_saved++] = r;
 }
 
-/* Empties the oldest region. A record is live when its object still points at it. */
-static void
-collect(struct store *s)
+static bool
+is_live(const struct store *s, const struct log *l, struct record r)
 {
-    struct log *l = &s->log;
+    const struct object *x = &s->objects[r.object];
 
+    return x->where == (l == &s->log ? FIRST : SECOND) && x->at == r.at;
+}
+
+/* Only the log for what is new remembers what it dropped. */
+static void
+drop(struct store *s, const struct log *l, uint32_t o)
+{
+    s->objects[o].where = NOWHERE;
+    if (leads_to_main(s, l))
+        ghost_add(s, o);
+}
+
+/* Empties the oldest region; what is to be carried stands in saved, with the time of its last use.
+ */
+static void
+collect(struct store *s, struct log *l)
+{
     l->n_saved = 0;
     l->tail += l->region;
     for (; l->n > 0 && l->records[l->first].at < l->tail; l->n--) {
@@ -416,11 +445,12 @@ collect(struct store *s)
         struct object *x = &s->objects[r.object];
 
         l->first = (l->first + 1) % l->n_room;
-        if (x->where == NOWHERE || x->at != r.at)
+        if (!is_live(s, l, r))
             continue;
-        x->where = NOWHERE;
-        if (worth_carrying(s, r.object))
+        if (worth_carrying(s, l, x))
             save(l, (struct record){x->used_at, r.object});
+        else
+            drop(s, l, r.object);
     }
 }
 
@@ -435,57 +465,63 @@ latest_first(const void *a, const void *b)
     return (x->object > y->object) - (x->object < y->object);
 }
 
+static void make_room(struct store *s, struct log *l, uint64_t size);
+
 /* The bound makes sure that a reclaim gains more than it writes; within it the latest used come
- * first. */
+ * first. What is carried out of the log for the new goes into the main one, where room is made by
+ * the same rule. */
 static void
-reclaim(struct store *s)
+reclaim(struct store *s, struct log *l)
 {
-    struct log *l = &s->log;
+    struct log *to = leads_to_main(s, l) ? &s->main : l;
     uint64_t left = (uint64_t)(s->rule.bound * (double)l->region);
 
-    collect(s);
-    qsort(l->saved, l->n_saved, sizeof *l->saved, latest_first);
+    collect(s, l);
+    if (l->n_saved > 0)
+        qsort(l->saved, l->n_saved, sizeof *l->saved, latest_first);
     for (uint64_t i = 0; i < l->n_saved; i++) {
-        uint64_t size = s->objects[l->saved[i].object].size;
+        uint32_t o = l->saved[i].object;
+        uint64_t size = s->objects[o].size;
 
-        if (size <= left) {
-            left -= size;
-            write_anew(s, l->saved[i].object);
+        if (size > left) {
+            drop(s, l, o);
+            continue;
         }
+        left -= size;
+        if (to != l)
+            make_room(s, to, size);
+        write_anew(s, to, o);
     }
 }
 
-/* The bytes that may lie between tail and head: whole regions, without those kept free. */
-static uint64_t
-usable(const struct store *s)
-{
-    return (s->limit / s->log.region - s->rule.spare) * s->log.region;
-}
-
 static void
-make_room(struct store *s, uint64_t size)
+make_room(struct store *s, struct log *l, uint64_t size)
 {
-    while (s->log.head + size - s->log.tail > usable(s))
-        reclaim(s);
+    while (l->head + size - l->tail > l->room)
+        reclaim(s, l);
 }
 
 /* What is dead but not yet reclaimed takes room as well. */
 static void
 count_held(struct store *s)
 {
-    s->held = s->log.head - s->log.tail;
+    s->held = s->log.head - s->log.tail + s->main.head - s->main.tail;
+}
+
+static void
+log_put(struct store *s, struct log *l, uint32_t o)
+{
+    if (s->objects[o].size > l->room)
+        return;
+    make_room(s, l, s->objects[o].size);
+    write_anew(s, l, o);
+    count_held(s);
 }
 
 static void
 regions_admit(struct store *s, uint32_t o)
 {
-    struct object *x = &s->objects[o];
-
-    if (x->size > usable(s))
-        return;
-    make_room(s, x->size);
-    write_anew(s, o);
-    count_held(s);
+    log_put(s, &s->log, o);
 }
 
 /* Making room may carry the very object forward, which is what was wanted, or drop it: then it is
@@ -496,28 +532,53 @@ promote(struct store *s, uint32_t o)
     struct object *x = &s->objects[o];
     uint64_t was_at = x->at;
 
-    make_room(s, x->size);
-    if (x->where == NOWHERE || x->at == was_at) {
-        write_anew(s, o);
-    }
+    make_room(s, &s->log, x->size);
+    if (x->where == NOWHERE || x->at == was_at)
+        write_anew(s, &s->log, o);
     count_held(s);
+}
+
+static void
+log_use(struct store *s, const struct log *l, uint32_t o)
+{
+    count_use(s, o);
+    s->objects[o].used_at = l->head;
 }
 
 static void
 regions_hit(struct store *s, uint32_t o)
 {
-    struct object *x = &s->objects[o];
+    const struct log *l = &s->log;
 
-    count_use(s, o);
-    x->used_at = s->log.head;
-    if ((double)age(&s->log, x->at) > (1 - s->rule.promote) * (double)s->limit)
+    log_use(s, l, o);
+    if (age(l, s->objects[o].at) > (1 - s->rule.promote) * (double)l->limit)
         promote(s, o);
 }
 
 static void
 regions_forget(struct store *s, uint32_t o)
 {
+    if (s->objects[o].where == GHOST)
+        queue_drop(s, o);
     s->objects[o].where = NOWHERE;
+}
+
+/* twologs: s3fifo with logs. What is used in the small one, or comes again soon after it was
+ * dropped from there, is written to the main one. */
+static void
+twologs_admit(struct store *s, uint32_t o)
+{
+    bool known = s->objects[o].where == GHOST;
+
+    if (known)
+        queue_drop(s, o);
+    log_put(s, known || s->objects[o].size > s->log.room ? &s->main : &s->log, o);
+}
+
+static void
+twologs_hit(struct store *s, uint32_t o)
+{
+    log_use(s, s->objects[o].where == FIRST ? &s->log : &s->main, o);
 }
 
 /* ---- one store through the whole trace ---- */
@@ -529,6 +590,7 @@ static const struct policy policies[] = {
     {"slru", slru_hit, slru_admit, queue_forget},
     {"s3fifo", count_use, s3fifo_admit, queue_forget},
     {"regions", regions_hit, regions_admit, regions_forget},
+    {"twologs", twologs_hit, twologs_admit, regions_forget},
 };
 
 static bool
@@ -550,26 +612,43 @@ miss(struct store *s, uint32_t o, uint64_t size)
     s->policy->admit(s, o);
     if (is_held(x))
         s->admitted += size;
+}
+
+static bool
+has(const struct store *s, const struct request *r)
+{
+    return is_held(&s->objects[r->object]) && s->objects[r->object].size == r->size;
+}
+
+static void
+look_up(struct store *s, const struct request *r)
+{
+    uint32_t o = (uint32_t)r->object;
+
+    if (has(s, r))
+        s->policy->hit(s, o);
+    else
+        miss(s, o, r->size);
     if (s->held > s->peak)
         s->peak = s->held;
 }
 
+/* Memory keeps what was asked for last. Its hits never get as far as the store behind it, which
+ * may be told of them nevertheless, so that it knows what is in use. */
 static void
 ask(struct store *s, const struct request *r)
 {
-    uint32_t o = (uint32_t)r->object;
-    struct object *x = &s->objects[o];
+    bool in_memory = s->memory != NULL && has(s->memory, r), here = has(s, r);
 
     s->asked += r->size;
-    if (!is_held(x) || x->size != r->size) {
-        miss(s, o, r->size);
-        return;
+    if (in_memory || here) {
+        s->hits++;
+        s->hit_bytes += r->size;
     }
-    s->hits++;
-    s->hit_bytes += r->size;
-    s->policy->hit(s, o);
-    if (s->held > s->peak)
-        s->peak = s->held;
+    if (s->memory != NULL)
+        look_up(s->memory, r);
+    if (!in_memory || (here && s->rule.told))
+        look_up(s, r);
 }
 
 static void
@@ -581,23 +660,36 @@ print_result(const struct store *s)
            (unsigned long long)s->written, (unsigned long long)s->peak);
 }
 
-static void
-set_option(struct store *s, const char *name, const char *value)
+static double *
+share_option(struct rule *r, const char *name)
 {
-    struct rule *r = &s->rule;
+    const struct {
+        const char *name;
+        double *value;
+    } all[] = {{"carry", &r->carry}, {"bound", &r->bound}, {"promote", &r->promote},
+               {"large", &r->large}, {"small", &r->small}, {"memory", &r->memory}};
 
-    if (strcmp(name, "carry") == 0)
-        r->carry = atof(value);
-    else if (strcmp(name, "bound") == 0)
-        r->bound = atof(value);
-    else if (strcmp(name, "promote") == 0)
-        r->promote = atof(value);
-    else if (strcmp(name, "large") == 0)
-        r->large = atof(value);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(all[i].name, name) == 0)
+            return all[i].value;
+    return NULL;
+}
+
+static void
+set_option(struct rule *r, const char *name, const char *value)
+{
+    double *share = share_option(r, name);
+
+    if (share != NULL)
+        *share = atof(value);
     else if (strcmp(name, "spare") == 0)
         r->spare = strtoull(value, NULL, 10);
+    else if (strcmp(name, "uses") == 0)
+        r->uses = strtoull(value, NULL, 10);
     else if (strcmp(name, "region") == 0)
         r->region = strtoull(value, NULL, 10);
+    else if (strcmp(name, "told") == 0)
+        r->told = value[0] == '1';
     else
         die("no such option");
 }
@@ -629,43 +721,72 @@ parse(struct store *s, char *spec)
         if (value == NULL)
             die("an option is NAME=VALUE");
         *value++ = 0;
-        set_option(s, word, value);
+        set_option(&s->rule, word, value);
     }
 }
 
 static void
-prepare(struct store *s)
+prepare_queues(struct store *s)
 {
-    struct log *l = &s->log;
-
-    s->objects = calloc(trace.n_objects + 1, sizeof *s->objects);
-    if (s->objects == NULL)
-        die(strerror(errno));
+    s->objects = grown(NULL, trace.n_objects + 1, sizeof *s->objects);
+    memset(s->objects, 0, (trace.n_objects + 1) * sizeof *s->objects);
     s->first = (struct queue){NONE, NONE, 0, FIRST};
     s->second = (struct queue){NONE, NONE, 0, SECOND};
     s->ghost = (struct queue){NONE, NONE, 0, GHOST};
-    l->region = s->rule.region > 0 ? s->rule.region : s->limit / 64;
-    if (l->region == 0)
-        l->region = 1;
-    if (s->limit / l->region <= s->rule.spare)
-        l->region = s->limit / (s->rule.spare + 1);
-    l->n_room = 1024;
-    l->records = grown(NULL, l->n_room, sizeof *l->records);
+}
+
+/* Two logs take their regions, and the free ones, from one store. */
+static void
+prepare_logs(struct store *s)
+{
+    uint64_t region = s->rule.region;
+    uint64_t n = region > 0 ? s->limit / region : 0, n_small = 0;
+
+    if (s->policy->admit != regions_admit && s->policy->admit != twologs_admit)
+        return;
+    if (n < s->rule.spare + 2)
+        die("the store is too small for such regions");
+    if (s->policy->admit == twologs_admit) {
+        n_small = (uint64_t)(s->rule.small * (double)n);
+        n_small += n_small == 0;
+        s->main.region = region;
+        s->main.limit = (n - n_small) * region;
+        s->main.room = (n - n_small - s->rule.spare) * region;
+    }
+    s->log.region = region;
+    s->log.limit = n_small > 0 ? n_small * region : s->limit;
+    s->log.room = n_small > 0 ? n_small * region : (n - s->rule.spare) * region;
+}
+
+static void
+prepare_memory(struct store *s, struct store *memory)
+{
+    *memory = (struct store){.limit = (uint64_t)(s->rule.memory * (double)s->limit)};
+    set_policy(memory, "lru");
+    prepare_queues(memory);
+    s->memory = memory;
 }
 
 static void
 play(char *spec)
 {
-    struct store s = {.rule = {.carry = 1, .bound = 0.5, .spare = 1}};
+    struct store s = {.rule = {.carry = 1, .bound = 0.5, .small = 0.1, .spare = 1, .uses = 1}};
+    struct store memory = {0};
 
     parse(&s, spec);
-    prepare(&s);
+    prepare_queues(&s);
+    prepare_logs(&s);
+    if (s.rule.memory > 0)
+        prepare_memory(&s, &memory);
     for (uint64_t i = 0; i < trace.n; i++)
         ask(&s, &trace.of[i]);
     print_result(&s);
     free(s.objects);
     free(s.log.records);
     free(s.log.saved);
+    free(s.main.records);
+    free(s.main.saved);
+    free(memory.objects);
 }
 
 static void
