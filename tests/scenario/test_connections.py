@@ -293,6 +293,18 @@ class Silence(Scenario):
         together(5, run)
 
 
+class SilentUploads(Scenario):
+    def test_a_client_that_stops_in_its_upload_is_told_so_not_the_origin(self):
+        """RFC 9110 15.5.9: 408, where a silent origin is 504."""
+        o = self.origin(SILENT, reads_bodies=False)
+        p = self.cuttle("read_timeout 1 second")
+        for sent, status in (("half", 408), ("x" * 100, 504)):
+            with Client(p.address) as c:
+                c.request("POST", o.url("/"), "Content-Length: 100")
+                c.send(sent)
+                self.assertEqual(c.read_response().status, status)
+
+
 class SlowReaders(Scenario):
     """Memory for one connection does not depend on what it has asked for."""
 
