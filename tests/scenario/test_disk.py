@@ -287,6 +287,7 @@ class Spoilt(OnDisk):
         return hits
 
     def spoil(self, how, kill=True):
+        self.folder += "-"         # a new one each time
         self.fill()
         self.p.kill() if kill else self.p.stop()
         how()
