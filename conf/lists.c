@@ -8,6 +8,7 @@
 
 enum {
     PERCENT_MAX = 1000000,
+    CACHE_DIR_LEAST = 8,         /* megabytes: less holds too little to go round */
     MINUTES_MAX = INT32_MAX / 60 /* delta-seconds fit in 31 bits, RFC 9111 section 1.2.2 */
 };
 
@@ -210,13 +211,13 @@ set_cache_dir(struct reader *r, const struct directive *d, const struct line *l)
     if (l->n && span_eq(l->words[0].text, SPAN("null")))
         return;
     if (l->n < 3 || !is_cache_type(l->words[0].text) ||
-        !value_number(l->words[2].text, &megabytes) || megabytes < 8 || megabytes > 16 << 20) {
-        reader_error(r, "expected ufs, aufs, diskd or rock, a folder and 8 to %d megabytes",
+        !value_number(l->words[2].text, &megabytes) || megabytes < 1 || megabytes > 16 << 20) {
+        reader_error(r, "expected ufs, aufs, diskd or rock, a folder and 1 to %d megabytes",
                      16 << 20);
         return;
     }
     dir.path = reader_str(r, l->words[1].text);
-    dir.bytes = megabytes << 20;
+    dir.bytes = (megabytes < CACHE_DIR_LEAST ? CACHE_DIR_LEAST : megabytes) << 20;
     for (unsigned i = 3; i < l->n; i++)
         cache_dir_option(r, &dir, l->words[i].text);
     r->c->cache_dirs = reader_grow(r->c->cache_dirs, r->c->n_cache_dirs, sizeof dir);

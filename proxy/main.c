@@ -40,8 +40,7 @@ usage(int status)
           "  -k parse          read the configuration, say what is wrong, do nothing else\n"
           "  -k check          is a process with this configuration's pid file running?\n"
           "  -k reconfigure | rotate | shutdown | kill   signal that process\n"
-          "  -z                prepare cache directories (there is nothing to prepare for a cache "
-          "in memory)\n"
+          "  -z                make the stores of cache_dir (a start makes them too)\n"
           "  -d LEVEL          events shown: 0 errors to 5 everything (3: what an operator wants "
           "to know)\n"
           "  -v                version\n"
@@ -114,6 +113,8 @@ command_parse(const struct arguments *a)
     struct conf *c = setup_read(a->conf, &notes, &errors);
     bool fine = c && setup_check(c, &errors);
 
+    if (fine && a->prepare)
+        fine = setup_prepare(c, &errors);
     say(&notes);
     say(&errors);
     if (c)

@@ -33,7 +33,7 @@ manual_cuttle8(struct buf *out)
              CUTTLE_VERSION);
     BUF_ADD(out, ".SH SYNOPSIS\n.B cuttle\n[\\-N] [\\-z] [\\-f FILE] [\\-d LEVEL] [\\-k COMMAND] "
                  "[\\-v]\n.SH DESCRIPTION\n"
-                 "cuttle accepts HTTP/1.x clients, answers from a store in memory, and fetches "
+                 "cuttle accepts HTTP/1.x clients, answers from a store in memory and on disk, and fetches "
                  "what is missing from origins. It reads the squid.conf "
                  "dialect (see cuttle.conf(5)) and writes Squid's access log. It measures at all "
                  "times how many descriptors it holds for what, and "
@@ -46,7 +46,7 @@ manual_cuttle8(struct buf *out)
                  ".TP\n.B \\-k check\nExit status 0 if the process of pid_filename runs.\n"
                  ".TP\n.B \\-k reconfigure | rotate | shutdown | kill\nSend that process SIGHUP, "
                  "SIGUSR1, SIGTERM or SIGKILL.\n"
-                 ".TP\n.B \\-z\nPrepare cache directories: nothing to do for a cache in memory.\n"
+                 ".TP\n.B \\-z\nMake the stores of cache_dir and end; a start makes what is missing too.\n"
                  ".TP\n.B \\-d LEVEL\nEvents shown, 0 (fatal) to 5 (debug); 3 is the default.\n"
                  ".SH SIGNALS\n.TP\n.B SIGHUP\nRead the configuration again; with mistakes in it "
                  "the old one stays.\n"

@@ -350,26 +350,48 @@ resolver_options_of(const struct conf *c)
     };
 }
 
+static bool
+tier_add(struct tiers *tiers, const struct conf_cache_dir *d, char *why, size_t why_bytes)
+{
+    return tiers_add(
+        tiers,
+        &(struct tier_options){.path = d->path,
+                               .bytes = (uint64_t)d->bytes,
+                               .min_bytes = (uint64_t)d->min_bytes,
+                               .max_bytes = d->max_bytes < 0 ? 0 : (uint64_t)d->max_bytes,
+                               .read_only = d->read_only},
+        why, why_bytes);
+}
+
+bool
+setup_prepare(struct conf *c, struct buf *errors)
+{
+    struct tiers *tiers = tiers_new();
+    bool fine = true;
+    char why[256];
+
+    for (unsigned i = 0; i < c->n_cache_dirs; i++) {
+        const struct conf_cache_dir *d = &c->cache_dirs[i];
+
+        if (tier_add(tiers, d, why, sizeof why))
+            continue;
+        buf_addf(errors, "%s:%u: cache_dir: %s: %s\n", d->place.file, d->place.line, d->path, why);
+        fine = false;
+    }
+    tiers_close(&tiers);
+    return fine;
+}
+
 /* A folder that cannot be used costs what it would have held: the rest starts without it. */
 static struct tiers *
 tiers_of(const struct conf *c)
 {
     struct tiers *tiers = c->n_cache_dirs ? tiers_new() : NULL;
+    char why[256];
 
-    for (unsigned i = 0; i < c->n_cache_dirs; i++) {
-        const struct conf_cache_dir *d = &c->cache_dirs[i];
-        char why[256];
-
-        if (!tiers_add(
-                tiers,
-                &(struct tier_options){.path = d->path,
-                                       .bytes = (uint64_t)d->bytes,
-                                       .min_bytes = (uint64_t)d->min_bytes,
-                                       .max_bytes = d->max_bytes < 0 ? 0 : (uint64_t)d->max_bytes,
-                                       .read_only = d->read_only},
-                why, sizeof why))
-            log_event(LOG_WARN, "cache_dir %s: %s; it is not used", d->path, why);
-    }
+    for (unsigned i = 0; i < c->n_cache_dirs; i++)
+        if (!tier_add(tiers, &c->cache_dirs[i], why, sizeof why))
+            log_event(LOG_WARN, "cache_dir %s: %s; it is not used", c->cache_dirs[i].path, why);
     return tiers;
 }
 

@@ -128,6 +128,16 @@ class Arguments(Scenario):
             self.assertEqual((code, out[:len(title)]), (0, title))
             self.assertIn("RFC 9111" if argument == "--man7" else "cuttle", out)
 
+    def test_z_makes_the_stores_on_disk(self):
+        folder = self.temporary_folder()
+        conf = self.write(folder, "c.conf", "http_port 3128\ncache_dir ufs %s/store 16\n" % folder)
+        self.assertEqual(run_cuttle("-z", "-f", conf)[0], 0)
+        self.assertEqual(os.path.getsize(folder + "/store/cuttle.store"), 16 << 20)
+        bad = self.write(folder, "bad.conf", "http_port 3128\ncache_dir ufs /proc/x 16\n")
+        code, out, err = run_cuttle("-z", "-f", bad)
+        self.assertEqual(code, 1)
+        self.assertIn("bad.conf:2: cache_dir: /proc/x: ", out + err)
+
     def test_z_has_nothing_to_make_without_a_disk_store(self):
         conf = self.write(self.temporary_folder(), "c.conf", "http_port 3128\n")
         self.assertEqual(run_cuttle("-z", "-f", conf)[0], 0)

@@ -3,6 +3,7 @@ import hashlib
 import os
 import random
 import re
+import subprocess
 import threading
 import time
 
@@ -375,6 +376,35 @@ class Spoilt(OnDisk):
         self.p.start()
         self.wait_ready()
         self.assertEqual(self.check(), 0)
+
+
+class Full(OnDisk):
+    def test_a_full_disk_costs_no_answer(self):
+        """4 MB of room for a store that was promised 64; and then there is more."""
+        top = os.path.dirname(self.folder)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", top],
+                          stderr=subprocess.DEVNULL).returncode:
+            self.skipTest("a file system of 4 MB cannot be mounted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", top], check=True)
+        o = self.origin(lambda q: storable(body_of(q.target, 300_000)))
+        self.proxy("cache_mem 8 MB")
+        for i in 2 * tuple(range(50)):
+            self.assertTrue(self.get(self.p, o.url("/%d" % i)).body == body_of("/%d" % i, 300_000))
+        wait_for(lambda: self.storedir("Faults of writing") > 0, "the disk to be full")
+        self.assertLess(self.p.cache_log().count("No space"), 4)
+        subprocess.run(["mount", "-o", "remount,size=64m", "none", top], check=True)
+        time.sleep(1.2)
+        before = self.storedir("Objects written")
+        for i in range(50, 60):
+            self.get(self.p, o.url("/%d" % i))
+        self.written(before + 10)
+        self.restart()
+        hits = 0
+        for i in range(60):
+            r = self.get(self.p, o.url("/%d" % i))
+            self.assertTrue(r.body == body_of("/%d" % i, 300_000), i)
+            hits += r.hit
+        self.assertGreaterEqual(hits, 10)
 
 
 class Crashes(OnDisk):
