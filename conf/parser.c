@@ -250,7 +250,7 @@ take_macro(struct span *rest, struct buf *out)
 static struct span
 expand(struct span text, struct buf *out)
 {
-    if (memmem(text.at, text.n, "${", 2) == NULL)
+    if (text.n == 0 || memmem(text.at, text.n, "${", 2) == NULL)
         return text;
     out->n = 0;
     while (text.n) {
