@@ -484,22 +484,22 @@ law_forbids_stale(const struct message *response)
            says(response, "s-maxage") || says_without_argument(response, "no-cache");
 }
 
-/* no-cache with field names is taken as plain no-cache; an s-maxage that is no number as none. */
+/* no-cache with field names is taken as plain no-cache. */
 static inline bool
 choice_forbids_stale(const struct message *response)
 {
     return says(response, "must-revalidate") || says(response, "proxy-revalidate") ||
-           seconds_said(response, "s-maxage") >= 0 || says(response, "no-cache");
+           says(response, "s-maxage") || says(response, "no-cache");
 }
 
 /* ---- section 3: storing ---- */
 
 /* Section 3.5 */
 static inline bool
-authorization_forbids(const struct stored *s, bool s_maxage)
+authorization_forbids(const struct stored *s)
 {
     return field_first(s->request, "Authorization") && !says(s->response, "must-revalidate") &&
-           !says(s->response, "public") && !s_maxage;
+           !says(s->response, "public") && !says(s->response, "s-maxage");
 }
 
 /* Sections 3 and 5.2.2.3: with must-understand, no-store is for those who do not understand. */
@@ -524,8 +524,7 @@ law_forbids_storing(const struct stored *s)
             strcmp(s->request->method, "POST") != 0) ||
            m->status < 200 || m->status == 206 || m->status == 304 || no_store_forbids(s) ||
            says(s->request, "no-store") /* 5.2.1.5 */ ||
-           says_without_argument(m, "private") /* 5.2.2.7 */ ||
-           authorization_forbids(s, says(m, "s-maxage")) ||
+           says_without_argument(m, "private") /* 5.2.2.7 */ || authorization_forbids(s) ||
            !(says(m, "public") || s->has_expires || says(m, "max-age") || says(m, "s-maxage") ||
              status_is_one_of(m->status, HEURISTIC));
 }
@@ -600,8 +599,6 @@ choice_stores(const struct stored *s)
     if (law_forbids_storing(s) || strcmp(s->request->method, "GET") != 0)
         return false;
     if (status_is_one_of(m->status, ONE_REQUEST) || says(m, "private"))
-        return false;
-    if (authorization_forbids(s, seconds_said(m, "s-maxage") >= 0))
         return false;
     if (field_first(m, "Set-Cookie") && !lives)
         return false;
@@ -770,26 +767,40 @@ choice_stands_in(const struct stored *s, const struct message *request, unsigned
 
 /* ---- section 4.1: Vary ---- */
 
+static inline bool
+is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* The white space on either side of a comma, up to the next text that is no white space. */
+static inline const char *
+skip_to_comma(const char *from)
+{
+    const char *to = from;
+
+    while (is_blank(*to))
+        to++;
+    return *to == ',' ? to : from;
+}
+
 /* White space around the commas goes, that in quotes stays; a few fields have no case. */
 static inline void
 normalize(char *text, bool fold_case)
 {
     char *to = text;
-    bool quoted = false;
+    const char *from = text;
+    bool quoted = false, escaped = false;
 
-    for (char *c = text; *c; c++) {
-        if (*c == '"')
+    while (*(from = quoted ? from : skip_to_comma(from))) {
+        char c = *from++;
+
+        *to++ = fold_case ? (char)tolower((unsigned char)c) : c;
+        if (c == '"' && !escaped)
             quoted = !quoted;
-        if (!quoted && *c == ',')
-            while (to > text && strchr(" \t", to[-1]))
-                to--;
-        *to++ = fold_case ? (char)tolower((unsigned char)*c) : *c;
-        if (quoted && *c == '\\' && c[1]) {
-            *to++ = fold_case ? (char)tolower((unsigned char)c[1]) : c[1];
-            c++;
-        }
-        while (!quoted && *c == ',' && c[1] && strchr(" \t", c[1]))
-            c++;
+        escaped = quoted && c == '\\' && !escaped;
+        while (!quoted && c == ',' && is_blank(*from))
+            from++;
     }
     *to = '\0';
 }
@@ -841,6 +852,7 @@ tags_match(const char *a, const char *b, bool strong)
     return strcmp(a + (a_weak ? 2 : 0), b + (b_weak ? 2 : 0)) == 0;
 }
 
+/* "*" is a whole field value; "*" beside tags is outside the grammar and matches nothing. */
 static inline bool
 lists_tag(const struct message *request, const char *name, const char *etag, bool strong)
 {
@@ -865,13 +877,31 @@ only_date(const struct message *request, const char *name, int64_t now)
     return field_lines(request, name) == 1 ? date_value(field_first(request, name), now) : -1;
 }
 
-/* Steps 1 to 4. `etag` and `last_modified` are the selected representation's; where it has no
- * Last-Modified its Date stands in for If-Modified-Since (RFC 9111 section 4.3.2). */
+/* Steps 3 and 4, which are all that a cache evaluates (RFC 9111 section 4.3.2). `etag` and
+ * `last_modified` are the selected representation's; where it has no Last-Modified its Date stands
+ * in for If-Modified-Since. */
+static inline enum outcome
+preconditions_at_a_cache(const struct message *request, const char *etag, int64_t last_modified,
+                         int64_t date, int64_t now)
+{
+    int64_t since = only_date(request, "If-Modified-Since", now);
+    bool reads = is_read(request);
+
+    if (field_first(request, "If-None-Match")) {
+        if (!lists_tag(request, "If-None-Match", etag, false))
+            return PERFORM;
+        return reads ? NOT_MODIFIED : FAILED;
+    }
+    if (reads && since >= 0 && (last_modified >= 0 ? last_modified : date) <= since)
+        return NOT_MODIFIED;
+    return PERFORM;
+}
+
+/* All four steps, as an origin server goes through them. */
 static inline enum outcome
 preconditions(const struct message *request, const char *etag, int64_t last_modified, int64_t date,
               int64_t now)
 {
-    bool reads = is_read(request);
     int64_t since = only_date(request, "If-Unmodified-Since", now);
 
     if (field_first(request, "If-Match")) {
@@ -880,15 +910,7 @@ preconditions(const struct message *request, const char *etag, int64_t last_modi
     } else if (since >= 0 && last_modified >= 0 && last_modified > since) {
         return FAILED;
     }
-    if (field_first(request, "If-None-Match")) {
-        if (!lists_tag(request, "If-None-Match", etag, false))
-            return PERFORM;
-        return reads ? NOT_MODIFIED : FAILED;
-    }
-    since = only_date(request, "If-Modified-Since", now);
-    if (reads && since >= 0 && (last_modified >= 0 ? last_modified : date) <= since)
-        return NOT_MODIFIED;
-    return PERFORM;
+    return preconditions_at_a_cache(request, etag, last_modified, date, now);
 }
 
 #endif
