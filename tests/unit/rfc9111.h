@@ -662,6 +662,16 @@ wants_no_cache(const struct message *request)
            (field_lines(request, "Cache-Control") == 0 && list_says(request, "Pragma", "no-cache"));
 }
 
+/* RFC 8246 section 2: while it is fresh nobody asks about an immutable one, but for a client that
+ * wants it asked. */
+static inline bool
+law_expects_reuse(const struct stored *s, const struct message *request, int64_t now)
+{
+    return is_read(request) && says(s->response, "immutable") && is_fresh(s, now) &&
+           !says(s->response, "no-cache") && !wants_no_cache(request) &&
+           !says(request, "max-age") && !says(request, "min-fresh");
+}
+
 /* Sections 5.2.1.1 and 5.2.1.3; max-age=0 asks even for what has just come. */
 static inline bool
 client_finds_it_too_old(const struct stored *s, const struct message *request, int64_t now)

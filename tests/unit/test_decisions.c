@@ -395,7 +395,7 @@ static struct round {
     struct head *head;
     struct arena arena;
     int64_t now, now_ms, bound;
-} round_;
+} the_round;
 
 static unsigned disagreements;
 
@@ -537,8 +537,8 @@ is_refused_write(const struct message *request)
 }
 
 /* Section 4 lets a cache collapse requests when it may reuse the response for each of them, and
- * stale it may not. cuttle hands round what was stale when it came: it was made after all of
- * them asked. */
+ * stale it may not. cuttle hands round what was stale when it came, because it came after all of
+ * them had asked. */
 static bool
 is_stale_from_the_start(const struct stored *s)
 {
@@ -630,6 +630,8 @@ judge_reuse(const struct round *r)
     FORBID(r, "may not be reused", law_forbids_reuse(&r->stored, &r->later, r->now),
            u.verdict == REUSE_SERVE || u.verdict == REUSE_SERVE_STALE ||
                u.verdict == REUSE_SERVE_AND_VALIDATE);
+    FORBID(r, "immutable is served", law_expects_reuse(&r->stored, &r->later, r->now),
+           u.verdict != REUSE_SERVE);
     judge_verdict(r, &r->stored, &u);
 }
 
@@ -724,7 +726,7 @@ cuttle_decides_as_the_standard_says(void **state)
 
     disagreements = 0;
     for (uint64_t i = 0; i < rounds; i++)
-        play_round(&round_, seed + i);
+        play_round(&the_round, seed + i);
     if (disagreements > 0)
         fail_msg("%u disagreements, CUTTLE_SEED=%llu", disagreements, (unsigned long long)seed);
 }
