@@ -123,12 +123,12 @@ slot_insert(struct table *t, const struct slot *s)
 }
 
 static void
-table_grow(struct table *t)
+table_resize(struct table *t, size_t room)
 {
     struct slot *old = t->slots;
     size_t n_old = t->room;
 
-    t->room = n_old + n_old / 8 + 4;
+    t->room = room;
     t->slots = mem_zalloc(t->room * sizeof *t->slots);
     t->n = 0;
     t->units = 0;
@@ -170,6 +170,22 @@ slot_find(const struct table *t, uint64_t hash, uint64_t mask, uint64_t wanted)
     return t->room;
 }
 
+/* Rows that come in the order of their hashes would crowd in a table that is still to grow. */
+void
+directory_reserve(struct directory *d, uint64_t rows)
+{
+    size_t room = (size_t)(rows / TABLES * 100 / 84 + ROWS_AT_FIRST);
+
+    for (int i = 0; i < TABLES; i++) {
+        struct table *t = &d->tables[i];
+
+        pthread_mutex_lock(&t->lock);
+        if (room > t->room)
+            table_resize(t, room);
+        pthread_mutex_unlock(&t->lock);
+    }
+}
+
 void
 directory_put(struct directory *d, const struct directory_row *row)
 {
@@ -182,7 +198,7 @@ directory_put(struct directory *d, const struct directory_row *row)
     if (old < t->room)
         slot_remove(t, old);
     if ((t->n + 1) * 100 > t->room * 85)
-        table_grow(t);
+        table_resize(t, t->room + t->room / 8 + 4);
     slot_insert(t, &s);
     pthread_mutex_unlock(&t->lock);
 }

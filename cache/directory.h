@@ -23,6 +23,8 @@ struct directory_row {
 
 struct directory *directory_new(void);
 void directory_free(struct directory **held);
+/* Room for so many in all, before they are put one after the other. */
+void directory_reserve(struct directory *d, uint64_t rows);
 /* In place of the row with its hash and tag. */
 void directory_put(struct directory *d, const struct directory_row *row);
 unsigned directory_find(struct directory *d, uint64_t hash, struct directory_row *out,

@@ -208,13 +208,6 @@ head_set_times(struct head *h, const struct dating *d, int64_t age_s, const stru
     h->response_ms = t->response_mono_ms;
 }
 
-/* RFC 9110 section 14.4: with other statuses a Content-Range means nothing. */
-static bool
-speaks_of_ranges(unsigned status)
-{
-    return status == 206 || status == 416;
-}
-
 struct head *
 head_new(const struct request_head *request, const struct response_head *response,
          const struct head_times *t)
@@ -226,8 +219,7 @@ head_new(const struct request_head *request, const struct response_head *respons
 
     dating_of(&d, f, t->response_wall_s);
     for (unsigned i = 0; i < f->n; i++)
-        if (field_is_kept(&f->at[i]) && f->at[i].id != FIELD_DATE &&
-            (f->at[i].id != FIELD_CONTENT_RANGE || speaks_of_ranges(response->status)))
+        if (field_is_kept(&f->at[i]) && f->at[i].id != FIELD_DATE)
             selection_add(&s, &f->at[i]);
     selection_add(&s, &d.field);
     h = head_build(response->status, response->reason, &s);

@@ -67,7 +67,7 @@ decide_stale(const struct question *q)
 {
     const struct cache_control *cc = q->cc;
     int64_t staleness_s = q->freshness.age_s - q->freshness.lifetime_s;
-    bool accepted = cc->max_stale_any || (cc->max_stale_s >= 0 && staleness_s <= cc->max_stale_s);
+    bool accepted = cc->max_stale_s >= 0 ? staleness_s <= cc->max_stale_s : cc->max_stale_any;
     bool unwanted = cc->max_stale_s >= 0 && !accepted;
 
     if (freshness_forbids_stale(q->head, q->rule) || unwanted ||
@@ -118,6 +118,13 @@ decide(const struct question *q)
     return r;
 }
 
+/* RFC 9111 section 4: what may change something is written through, whatever else is asked. */
+static bool
+is_read(const struct request_head *request)
+{
+    return request->method == METHOD_GET || request->method == METHOD_HEAD;
+}
+
 struct reuse
 reuse_decide(const struct request_head *request, const struct cache_control *request_cc,
              const struct head *head, const struct refresh_rule *rule,
@@ -134,7 +141,8 @@ reuse_decide(const struct request_head *request, const struct cache_control *req
         q.freshness = freshness_at(head, q.rule, now_mono_ms);
     r = decide(&q);
     /* RFC 9111 section 5.2.1.7: 504 instead of asking anybody. */
-    if (request_cc->only_if_cached && (r.verdict == REUSE_VALIDATE || r.verdict == REUSE_NONE))
+    if (request_cc->only_if_cached && is_read(request) &&
+        (r.verdict == REUSE_VALIDATE || r.verdict == REUSE_NONE))
         r.verdict = REUSE_REFUSE;
     return r;
 }

@@ -137,6 +137,7 @@ row_is_sane(const struct tier *t, const struct packed_row *p)
 static void
 snapshot_use(struct tier *t, const struct snapshot_header *h, const struct rows *r)
 {
+    directory_reserve(t->directory, r->n);
     for (size_t i = 0; i < r->n; i++) {
         const struct packed_row *p = &r->at[i];
         struct directory_row row = {p->hash,      p->at, p->bytes, p->tag, p->used & INT32_MAX,
@@ -256,16 +257,22 @@ decode_at(struct scan *s, uint64_t at, struct record *r, char **own)
     return record_decode(span_of(*own, head_bytes), r, &head_bytes);
 }
 
-/* The places a record may start: most are zeros or middles of bodies. */
+/* The places a record may start: most are middles of bodies, or were never written. */
 static uint64_t
 skip_nothing(struct scan *s, uint64_t at)
 {
     struct span bytes = window_at(s, at, 4096);
     size_t i = RECORD_ALIGN;
+    off_t data;
 
     while (i + 8 <= bytes.n && !record_may_start(bytes.at + i))
         i += RECORD_ALIGN;
-    return at + i;
+    at += i;
+    data = lseek(s->t->fd, (off_t)at, SEEK_DATA);
+    if (data < 0)
+        return errno == ENXIO ? s->t->bytes : at; /* only a hole is left */
+    return (uint64_t)data > at ? ((uint64_t)data + RECORD_ALIGN - 1) & ~(uint64_t)(RECORD_ALIGN - 1)
+                               : at;
 }
 
 static void
@@ -301,6 +308,7 @@ scan_use(struct tier *t, struct scan *s)
 {
     if (s->n)
         qsort(s->at, s->n, sizeof *s->at, by_sequence);
+    directory_reserve(t->directory, s->n);
     for (size_t i = 0; i < s->n; i++) {
         struct directory_row row = {
             .hash = s->at[i].hash, .at = s->at[i].at, .bytes = s->at[i].bytes, .tag = s->at[i].tag};

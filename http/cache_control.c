@@ -7,7 +7,7 @@
 
 #define DELTA_MAX (INT64_C(1) << 31) /* RFC 9111 section 1.2.2 */
 
-enum kind { KIND_FLAG, KIND_SECONDS, KIND_NAMES, KIND_MAX_STALE };
+enum kind { KIND_FLAG, KIND_SECONDS, KIND_LIFETIME, KIND_NAMES, KIND_MAX_STALE };
 
 #define AT(member) offsetof(struct cache_control, member)
 
@@ -17,8 +17,8 @@ static const struct directive {
     size_t at;               /* of the bool or the seconds */
     size_t has_names, names; /* KIND_NAMES */
 } directives[] = {
-    {{"max-age", 7}, KIND_SECONDS, AT(max_age_s), 0, 0},
-    {{"s-maxage", 8}, KIND_SECONDS, AT(s_maxage_s), 0, 0},
+    {{"max-age", 7}, KIND_LIFETIME, AT(max_age_s), 0, 0},
+    {{"s-maxage", 8}, KIND_LIFETIME, AT(s_maxage_s), 0, 0},
     {{"no-cache", 8}, KIND_NAMES, AT(no_cache), AT(no_cache_fields), AT(no_cache_names)},
     {{"no-store", 8}, KIND_FLAG, AT(no_store), 0, 0},
     {{"private", 7}, KIND_NAMES, AT(private_), AT(private_fields), AT(private_names)},
@@ -91,6 +91,17 @@ set_seconds(struct cache_control *cc, const struct directive *d, struct span val
         *seconds = seconds_of(value);
 }
 
+/* RFC 9111 section 4.2.1: what cannot be read as a lifetime is none, so that neither Expires nor a
+ * guess takes its place. Both forms are accepted (section 5.2). */
+static void
+set_lifetime(struct cache_control *cc, const struct directive *d, struct span value)
+{
+    int64_t *seconds = member_at(cc, d->at), read = seconds_of(without_quotes(value));
+
+    if (*seconds < 0)
+        *seconds = read < 0 ? 0 : read;
+}
+
 static void
 apply(struct cache_control *cc, const struct directive *d, struct span value, bool has_value)
 {
@@ -105,6 +116,9 @@ apply(struct cache_control *cc, const struct directive *d, struct span value, bo
         if (!has_value)
             cc->max_stale_any = true;
         set_seconds(cc, d, value);
+        break;
+    case KIND_LIFETIME:
+        set_lifetime(cc, d, value);
         break;
     case KIND_SECONDS:
         set_seconds(cc, d, value);

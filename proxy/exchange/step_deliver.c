@@ -120,6 +120,15 @@ too_late(struct exchange *x)
     return exchange_next(x, &FORWARD);
 }
 
+/* A Content-Range in a 200 means nothing and is kept as it came; beside ours it would. */
+static struct span
+block_of_range(struct exchange *x)
+{
+    if (!fields_find(&x->entry->head->fields, FIELD_CONTENT_RANGE))
+        return block_for_client(x);
+    return block_without(x, FIELD_CONTENT_RANGE, FIELD_SET_COOKIE);
+}
+
 static enum step
 answer_range(struct exchange *x)
 {
@@ -134,7 +143,7 @@ answer_range(struct exchange *x)
              (unsigned long long)r->last, (unsigned long long)entry_length(x->entry));
     exchange_respond(x, &(struct outgoing){.status = 206,
                                            .reason = SPAN("Partial Content"),
-                                           .block = block_for_client(x),
+                                           .block = block_of_range(x),
                                            .extra = buf_span(b),
                                            .body = &x->out.source,
                                            .length = n});

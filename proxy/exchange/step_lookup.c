@@ -122,7 +122,7 @@ step_lookup(struct exchange *x)
     x->may_store = x->may_serve && get && !x->body;
     parts_begin(x);
     if (!x->may_serve) {
-        if (x->cc.only_if_cached)
+        if (x->cc.only_if_cached && (get || exchange_is_head(x)))
             return exchange_fail(x, FAULT_ONLY_IF_CACHED, 0);
         x->fwd = get || exchange_is_head(x) ? "bypass" : "method";
         return exchange_next(x, &FORWARD);
