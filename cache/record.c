@@ -9,6 +9,7 @@
 
 #define MAGIC UINT64_C(0x3144434552545543) /* "CUTRECD1" read as a number */
 #define TEXT_MAX (16u << 20)
+#define HEAD_MAX (64u << 20)
 #define BODY_MAX (UINT64_C(1) << 44)
 
 enum { TEXTS = 6, AUTHORIZED = 1, DATED = 2, PART = 4 };
@@ -137,14 +138,19 @@ record_may_start(const char *bytes)
 static bool
 fixed_is_sound(const struct fixed *f)
 {
+    uint64_t n = sizeof *f + record_blocks(f->body_bytes < BODY_MAX ? f->body_bytes : BODY_MAX) *
+                                 sizeof(uint64_t);
+
     if (f->magic != MAGIC || f->version != RECORD_VERSION ||
         f->fixed_sum != XXH3_64bits(f, offsetof(struct fixed, fixed_sum)) ||
         f->body_bytes > BODY_MAX || f->flags > (AUTHORIZED | DATED | PART))
         return false;
-    for (unsigned i = 0; i < TEXTS; i++)
-        if (f->texts[i] > TEXT_MAX)
+    for (unsigned i = 0; i < TEXTS; i++) {
+        if (f->texts[i] >= TEXT_MAX)
             return false;
-    return true;
+        n += f->texts[i];
+    }
+    return n < HEAD_MAX;
 }
 
 static struct record
@@ -164,6 +170,16 @@ numbers_of(const struct fixed *f)
         .part_whole = f->part_whole,
         .body_bytes = f->body_bytes,
     };
+}
+
+static size_t
+image_bytes(const struct fixed *f)
+{
+    uint64_t n = sizeof *f + record_blocks(f->body_bytes) * sizeof(uint64_t);
+
+    for (unsigned i = 0; i < TEXTS; i++)
+        n += f->texts[i];
+    return (size_t)aligned(n);
 }
 
 static void
@@ -191,10 +207,10 @@ record_decode(struct span bytes, struct record *out, size_t *head_bytes)
     if (!fixed_is_sound(&f))
         return RECORD_BAD;
     *out = numbers_of(&f);
-    borrow_texts(out, &f, bytes.at + sizeof f);
-    *head_bytes = record_head_bytes(out);
+    *head_bytes = image_bytes(&f);
     if (bytes.n < *head_bytes)
         return RECORD_MORE;
+    borrow_texts(out, &f, bytes.at + sizeof f);
     if (f.image_sum != XXH3_64bits(bytes.at + sizeof f, *head_bytes - sizeof f))
         return RECORD_BAD;
     return RECORD_OK;

@@ -43,7 +43,8 @@ void record_encode(const struct record *r, const uint64_t *sums, char *to);
 uint64_t record_sum(struct span bytes); /* of one block */
 /* Do eight bytes look like the start of a record? */
 bool record_may_start(const char *bytes);
-/* *head_bytes also with MORE, once the fixed part is there and sound; else 0. */
+/* With MORE *head_bytes and the numbers of *out are set once the fixed part is there and sound
+ * (else *head_bytes is 0), the texts never. */
 enum record_result record_decode(struct span bytes, struct record *out, size_t *head_bytes);
 bool record_block_is_sound(const struct record *r, uint64_t block, struct span bytes);
 

@@ -594,7 +594,7 @@ void
 tiers_clear(struct tiers *tiers)
 {
     for (unsigned i = 0; i < tiers->n; i++) {
-        atomic_fetch_add(&tiers->at[i]->generation, 1);
+        atomic_fetch_add(&tiers->at[i]->generation, 1); /* as good as a new one */
         directory_clear(tiers->at[i]->directory);
         job_submit(job_new(tiers->at[i], CLEAR, SPAN_NONE));
     }
@@ -676,13 +676,18 @@ header_read(struct tier *t)
     return true;
 }
 
-/* A new store has a seed and a generation that no record of an older one has. */
+/* A new store has a seed and a generation that no record of an older one has, and that nobody can
+ * guess who would like to be found inside of a body. */
 static bool
 header_make(struct tier *t)
 {
-    if (getrandom(&t->seed, sizeof t->seed, 0) != sizeof t->seed)
-        t->seed = (uint64_t)clock_exact_mono_ns();
-    atomic_store(&t->generation, (uint64_t)tier_wall_ms() << 16 | 1);
+    uint64_t generation;
+
+    if (getrandom(&t->seed, sizeof t->seed, 0) != sizeof t->seed ||
+        getrandom(&generation, sizeof generation, 0) != sizeof generation)
+        return false;
+    atomic_store(&t->generation, generation);
+    t->made = true;
     return ftruncate(t->fd, (off_t)t->bytes) == 0 && header_write(t);
 }
 

@@ -31,6 +31,7 @@ struct tier {
     struct directory *directory;
     struct offload *writer;
     _Atomic bool ready;
+    bool made; /* just now: there is nothing in it */
     /* --- the writer's own --- */
     uint64_t at, reclaimed, sequence; /* next byte; end of what is free behind it */
     char *batch;

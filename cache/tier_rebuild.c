@@ -219,13 +219,18 @@ window_at(struct scan *s, uint64_t at, size_t wanted)
     return span_of(s->window, n);
 }
 
+/* Bodies hold what strangers sent: what looks like a record and is not of this file is none. */
+static bool
+is_ours(const struct scan *s, const struct record *r)
+{
+    return r->generation == atomic_load(&s->t->generation) && r->sequence < UINT64_MAX / 2;
+}
+
 static void
 found_add(struct scan *s, uint64_t at, const struct record *r)
 {
     struct part part = {r->part_from, r->part_whole, r->range};
 
-    if (r->generation != atomic_load(&s->t->generation))
-        return;
     if (s->n == s->room) {
         s->room = s->room ? s->room * 2 : 1024;
         s->at = mem_realloc(s->at, s->room * sizeof *s->at);
@@ -247,7 +252,7 @@ decode_at(struct scan *s, uint64_t at, struct record *r, char **own)
     enum record_result result = record_decode(bytes, r, &head_bytes);
 
     *own = NULL;
-    if (result != RECORD_MORE || head_bytes == 0 || at + head_bytes > s->t->bytes)
+    if (result != RECORD_MORE || head_bytes == 0 || at + head_bytes > s->t->bytes || !is_ours(s, r))
         return result;
     if (head_bytes <= WINDOW)
         return record_decode(window_at(s, at, head_bytes), r, &head_bytes);
@@ -284,7 +289,8 @@ scan_file(struct scan *s)
         struct record r;
         char *own;
 
-        if (decode_at(s, at, &r, &own) == RECORD_OK && record_bytes(&r) <= s->t->bytes - at) {
+        if (decode_at(s, at, &r, &own) == RECORD_OK && is_ours(s, &r) &&
+            record_bytes(&r) <= s->t->bytes - at) {
             found_add(s, at, &r);
             at += record_bytes(&r);
         } else
@@ -339,7 +345,7 @@ tier_rebuild(struct tier *t)
 {
     struct scan s = {.t = t};
     int64_t from_ns = clock_exact_mono_ns();
-    bool known = snapshot_read(t);
+    bool known = t->made || snapshot_read(t);
 
     (void)unlinkat(t->folder, "cuttle.index", 0);
     if (!known) {
@@ -352,6 +358,8 @@ tier_rebuild(struct tier *t)
     forget_early(t);
     log_event(LOG_NOTE, "cache_dir %s: %llu objects known %s, %.2f s", t->path,
               (unsigned long long)directory_count(t->directory),
-              known ? "from the last end" : "from the records themselves",
+              t->made ? "yet"
+              : known ? "from the last end"
+                      : "from the records themselves",
               (double)(clock_exact_mono_ns() - from_ns) / 1e9);
 }

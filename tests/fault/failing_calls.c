@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum call {
@@ -39,10 +40,17 @@ enum call {
     WRITE,
     RECVFROM,
     DATAGRAM, /* sendmsg of one */
+    PWRITE,
+    PREAD,
+    PREADV2,
     CALLS
 };
 
-enum { SHORT = 0 };
+enum {
+    SHORT = 0,
+    DROPPED = 10000, /* a write that says it was made, and was not: what a power cut leaves */
+    TORN = 10001     /* or only half of it */
+};
 
 struct plan {               /* the order is known to test_calls.py */
     _Atomic uint32_t calls; /* 1 << enum call for each that may fail */
@@ -74,6 +82,9 @@ static const int ERRORS[CALLS][6] = {
     [WRITE] = {ENOSPC, EIO, SHORT, EINTR, ENOSPC, SHORT},
     [RECVFROM] = {EAGAIN, ECONNREFUSED, ENOMEM, EINTR, EAGAIN, EAGAIN},
     [DATAGRAM] = {ENOBUFS, EAGAIN, ENETUNREACH, EPERM, ECONNREFUSED, EINTR},
+    [PWRITE] = {ENOSPC, EIO, SHORT, EINTR, TORN, DROPPED},
+    [PREAD] = {EIO, SHORT, EINTR, EIO, SHORT, EINTR},
+    [PREADV2] = {EIO, SHORT, EAGAIN, EINTR, EAGAIN, EOPNOTSUPP},
 };
 
 __attribute__((constructor)) static void
@@ -349,4 +360,42 @@ TAKE(ssize_t, recvfrom, int fd, void *at, size_t n, int flags, struct sockaddr *
     int error;
 
     return fails(RECVFROM, &error) ? failure(error) : NEXT(recvfrom)(fd, at, n, flags, from, m);
+}
+
+/* A disk. */
+TAKE(ssize_t, pwrite, int fd, const void *at, size_t n, off_t offset)
+{
+    int error;
+
+    if (!fails(PWRITE, &error))
+        return NEXT(pwrite)(fd, at, n, offset);
+    switch (error) {
+    case SHORT:
+        return NEXT(pwrite)(fd, at, n ? 1 : 0, offset);
+    case TORN:
+        (void)NEXT(pwrite)(fd, at, n / 2, offset);
+        return (ssize_t)n;
+    case DROPPED:
+        return (ssize_t)n;
+    default:
+        return failure(error);
+    }
+}
+
+TAKE(ssize_t, pread, int fd, void *at, size_t n, off_t offset)
+{
+    int error;
+
+    if (!fails(PREAD, &error))
+        return NEXT(pread)(fd, at, n, offset);
+    return error == SHORT ? NEXT(pread)(fd, at, n ? 1 : 0, offset) : failure(error);
+}
+
+TAKE(ssize_t, preadv2, int fd, const struct iovec *at, int n, off_t offset, int flags)
+{
+    int error;
+
+    if (!fails(PREADV2, &error))
+        return NEXT(preadv2)(fd, at, n, offset, flags);
+    return error == SHORT ? NEXT(preadv2)(fd, at, n ? 1 : 0, offset, flags) : failure(error);
 }

@@ -853,6 +853,9 @@ class Cuttle:
             f.write("\n".join(lines + self.conf_lines + [self.access or ""]) + "\n")
 
     def start(self):
+        if self.lease:                # of the run before
+            self.lease.release()
+            self.lease = None
         for attempt in range(3):
             self.lease = PortLease()
             self.port = self.lease.number

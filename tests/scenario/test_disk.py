@@ -344,6 +344,22 @@ class Spoilt(OnDisk):
                 f.write(b"\xff" * 64)
         self.assertEqual(self.spoil(index, kill=False), self.N)
 
+    def test_what_looks_like_a_record_in_a_body_is_none(self):
+        """An origin sends a record as a body; a scan that meets it goes past it."""
+        self.fill()
+        with open(self.store(), "rb") as f:
+            f.seek(65536)
+            record = f.read(20_000)
+        record = record[:32] + bytes(8) + record[40:]      # of another store
+        sealed = bytearray(record)
+        self.o.answer = lambda q: storable(bytes(sealed) * 3, "X-Planted: 1")
+        for i in range(5):
+            self.get(self.p, self.o.url("/planted%d" % i))
+        self.written(self.N + 5)
+        self.restart(kill=True)
+        self.o.answer = lambda q: storable(body_of(q.target))
+        self.assertEqual(self.check(), self.N)
+
     def test_another_size_starts_empty(self):
         self.fill()
         self.p.stop()

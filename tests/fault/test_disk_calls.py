@@ -1,0 +1,115 @@
+"""The store on disk when its calls fail: in turn, always, by chance, and by writes that say they were
+made and were not. What may come of it: a miss, or an answer that breaks off to be seen. What may
+not: a wrong byte that looks right, now or after the next start, and a crash."""
+import errno
+import os
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
+import harness  # noqa: E402
+from harness import Client, Incomplete, Scenario, pattern, storable, together, wait_for  # noqa: E402
+from test_calls import ALWAYS, SHORT, Plan  # noqa: E402
+
+DROPPED, TORN = 10000, 10001
+N = 24
+
+
+def body_of(i):
+    return pattern((500, 20_000, 90_000, 300_000)[i % 4], i)
+
+
+class Disk(Scenario):
+    def setUp(self):
+        folder = self.temporary_folder()
+        self.plan = Plan(os.path.join(folder, "plan"))
+        self.addCleanup(self.plan.close)
+        self.o = self.origin(lambda q: storable(body_of(int(q.target[1:])), 'ETag: "a"'))
+        self.p = self.cuttle("cache_dir ufs %s/store 16" % folder, "cache_mem 8 MB",
+                             "maximum_object_size 1 MB",
+                             environment={"CUTTLE_FAULTS": os.path.join(folder, "plan")})
+        self.ready()
+
+    def ready(self):
+        wait_for(lambda: "objects known" in self.p.cache_log(), "the store to be known")
+
+    def ask(self, i):
+        """The hit or miss; None when it broke off, or could not be had."""
+        with Client(self.p.address) as c:
+            try:
+                r = c.get(self.o.url("/%d" % i))
+            except (Incomplete, ConnectionError):
+                return None
+        if r.status >= 500:
+            return None
+        self.assertTrue(r.body == body_of(i), "wrong bytes of %d that look right" % i)
+        return r
+
+    def everything(self, rounds=1):
+        for _ in range(rounds):
+            for i in range(N):
+                self.ask(i)
+        self.assertTrue(self.p.is_running())
+
+    def restart(self, kill):
+        self.p.kill() if kill else self.p.stop()
+        if os.path.exists(self.p.path("cache.log")):
+            os.unlink(self.p.path("cache.log"))
+        self.p.start()
+        self.ready()
+
+    def afterwards(self, what):
+        """Without faults everything is answered whole, also after a kill and an orderly end."""
+        self.plan.end()
+        for kill in (True, False):
+            self.restart(kill)
+            for i in range(N):
+                self.assertIsNotNone(self.ask(i), "%s: %d" % (what, i))
+
+    def storm(self, call, *errors):
+        for error in errors:
+            self.plan.fail(call, error, times=ALWAYS)
+            self.everything()
+            self.restart(kill=False)
+            self.everything()
+            self.plan.end()
+            self.afterwards("%s: %d" % (call, error))
+
+    def in_turn(self, call, *errors):
+        for error in errors:
+            for skip in (0, 1, 4):
+                self.plan.fail(call, error, skip=skip, times=2)
+                self.everything()
+                self.restart(kill=skip % 2 == 0)
+                self.everything()
+                self.plan.end()
+            self.afterwards("%s: %d" % (call, error))
+
+    def test_writes_fail(self):
+        self.storm("pwrite", errno.ENOSPC)
+        self.in_turn("pwrite", errno.EIO, SHORT, errno.EINTR)
+
+    def test_writes_that_were_not_made(self):
+        self.in_turn("pwrite", DROPPED, TORN)
+
+    def test_reads_fail(self):
+        self.everything()
+        self.restart(kill=False)
+        self.plan.fail("preadv2", errno.EAGAIN, times=ALWAYS)   # all by the pool's threads
+        self.everything()
+        self.plan.end()
+        self.storm("preadv2", errno.EIO, errno.EOPNOTSUPP, SHORT)
+        self.in_turn("pread", errno.EIO, SHORT, errno.EINTR)
+
+    def test_everything_by_chance(self):
+        for seed in range(1, 3):
+            self.plan.write(["pwrite", "pread", "preadv2"], per_mille=60, seed=seed)
+            together(3, lambda i: self.everything())
+            self.restart(kill=seed % 2 == 0)
+            together(3, lambda i: self.everything())
+            self.plan.end()
+            self.afterwards("chance with seed %d" % seed)
+
+
+if __name__ == "__main__":
+    harness.main()
