@@ -50,8 +50,8 @@ struct record {
 /* A ring of regions, of which head / region is being filled and tail / region is the oldest.
  * Records begin in one region and may go on in the next. */
 struct log {
-    uint64_t region, limit, room; /* room: between tail and head, without what is kept free */
-    uint64_t head, tail;
+    uint64_t region, head, tail;
+    uint64_t length;        /* at the beginning of the last reclaim */
     struct record *records; /* a ring as well: from first on, n of them */
     uint64_t n_room, first, n;
     struct record *saved; /* what a reclaim carries, before it is appended again */
@@ -63,9 +63,10 @@ struct rule {
     double bound; /* of a region, at most so much is carried in a reclaim */
     double promote; /* a hit in the oldest such share of the log is appended again; 0: never */
     double large;   /* of a region: what is larger is not carried; 0: no limit */
-    double small;   /* twologs: the share of the log for what is new */
-    double memory;  /* an lru of such a share stands in front */
-    bool told;      /* of the hits in memory */
+    double small;  /* twologs: the share from which on the log for what is new is reclaimed first */
+    double ghost;  /* twologs, s3fifo: the bytes of what is remembered, as a share of the store */
+    double memory; /* an lru of such a share stands in front */
+    bool told;     /* of the hits in memory */
     uint64_t region, spare, uses; /* uses: twologs: that lead from the small log to the main one */
 };
 
@@ -85,7 +86,8 @@ struct store {
     struct log log, main;
     struct rule rule;
     struct store *memory;
-    uint64_t limit, held, peak;
+    uint64_t limit, room, held, peak; /* room: of the logs, without the regions kept free */
+    bool has_main;
     uint64_t hits, asked, hit_bytes, admitted, written;
 };
 
@@ -297,7 +299,7 @@ static void
 ghost_add(struct store *s, uint32_t o)
 {
     queue_push(s, &s->ghost, o);
-    while (s->ghost.bytes > s->limit / 10 * 9)
+    while ((double)s->ghost.bytes > s->rule.ghost * (double)s->limit)
         queue_pop(s, &s->ghost);
 }
 
@@ -393,7 +395,7 @@ age(const struct log *l, uint64_t at)
 static bool
 leads_to_main(const struct store *s, const struct log *l)
 {
-    return l == &s->log && s->main.room > 0;
+    return l == &s->log && s->has_main;
 }
 
 static bool
@@ -403,7 +405,7 @@ worth_carrying(const struct store *s, const struct log *l, const struct object *
         return false;
     if (leads_to_main(s, l))
         return x->uses >= s->rule.uses;
-    return x->uses > 0 && age(l, x->used_at) < s->rule.carry * (double)l->limit;
+    return x->uses > 0 && age(l, x->used_at) <= s->rule.carry * (double)l->length;
 }
 
 static void
@@ -439,7 +441,10 @@ static void
 collect(struct store *s, struct log *l)
 {
     l->n_saved = 0;
+    l->length = l->head - l->tail;
     l->tail += l->region;
+    if (l->head < l->tail) /* the region being filled is the only one, and goes as well */
+        l->head = l->tail;
     for (; l->n > 0 && l->records[l->first].at < l->tail; l->n--) {
         struct record r = l->records[l->first];
         struct object *x = &s->objects[r.object];
@@ -465,11 +470,8 @@ latest_first(const void *a, const void *b)
     return (x->object > y->object) - (x->object < y->object);
 }
 
-static void make_room(struct store *s, struct log *l, uint64_t size);
-
 /* The bound makes sure that a reclaim gains more than it writes; within it the latest used come
- * first. What is carried out of the log for the new goes into the main one, where room is made by
- * the same rule. */
+ * first. */
 static void
 reclaim(struct store *s, struct log *l)
 {
@@ -488,17 +490,41 @@ reclaim(struct store *s, struct log *l)
             continue;
         }
         left -= size;
-        if (to != l)
-            make_room(s, to, size);
         write_anew(s, to, o);
     }
 }
 
-static void
-make_room(struct store *s, struct log *l, uint64_t size)
+/* The bytes of the regions a log takes, once so many more are appended. */
+static uint64_t
+taken(const struct log *l, uint64_t more)
 {
-    while (l->head + size - l->tail > l->room)
-        reclaim(s, l);
+    return (l->head + more - l->tail + l->region - 1) / l->region * l->region;
+}
+
+static bool
+has_full_region(const struct log *l)
+{
+    return l->tail + l->region <= l->head;
+}
+
+static struct log *
+next_to_reclaim(struct store *s)
+{
+    bool is_large = (double)taken(&s->log, 0) > s->rule.small * (double)s->limit;
+
+    if (!s->has_main)
+        return &s->log;
+    return has_full_region(&s->log) && (is_large || !has_full_region(&s->main)) ? &s->log
+                                                                                : &s->main;
+}
+
+static void
+make_room(struct store *s, const struct log *l, uint64_t size)
+{
+    const struct log *other = l == &s->log ? &s->main : &s->log;
+
+    while (taken(l, size) + (s->has_main ? taken(other, 0) : 0) > s->room)
+        reclaim(s, next_to_reclaim(s));
 }
 
 /* What is dead but not yet reclaimed takes room as well. */
@@ -511,7 +537,7 @@ count_held(struct store *s)
 static void
 log_put(struct store *s, struct log *l, uint32_t o)
 {
-    if (s->objects[o].size > l->room)
+    if (s->objects[o].size > s->room - (s->has_main ? 2 * l->region : 0))
         return;
     make_room(s, l, s->objects[o].size);
     write_anew(s, l, o);
@@ -551,7 +577,7 @@ regions_hit(struct store *s, uint32_t o)
     const struct log *l = &s->log;
 
     log_use(s, l, o);
-    if (age(l, s->objects[o].at) > (1 - s->rule.promote) * (double)l->limit)
+    if (age(l, s->objects[o].at) > (1 - s->rule.promote) * (double)s->limit)
         promote(s, o);
 }
 
@@ -572,7 +598,7 @@ twologs_admit(struct store *s, uint32_t o)
 
     if (known)
         queue_drop(s, o);
-    log_put(s, known || s->objects[o].size > s->log.room ? &s->main : &s->log, o);
+    log_put(s, known ? &s->main : &s->log, o);
 }
 
 static void
@@ -666,8 +692,9 @@ share_option(struct rule *r, const char *name)
     const struct {
         const char *name;
         double *value;
-    } all[] = {{"carry", &r->carry}, {"bound", &r->bound}, {"promote", &r->promote},
-               {"large", &r->large}, {"small", &r->small}, {"memory", &r->memory}};
+    } all[] = {{"carry", &r->carry},  {"bound", &r->bound}, {"promote", &r->promote},
+               {"large", &r->large},  {"small", &r->small}, {"ghost", &r->ghost},
+               {"memory", &r->memory}};
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strcmp(all[i].name, name) == 0)
@@ -739,23 +766,17 @@ prepare_queues(struct store *s)
 static void
 prepare_logs(struct store *s)
 {
-    uint64_t region = s->rule.region;
-    uint64_t n = region > 0 ? s->limit / region : 0, n_small = 0;
+    uint64_t region = s->rule.region, n = region > 0 ? s->limit / region : 0;
 
-    if (s->policy->admit != regions_admit && s->policy->admit != twologs_admit)
+    if (s->policy->forget != regions_forget)
         return;
-    if (n < s->rule.spare + 2)
+    s->has_main = s->policy->admit == twologs_admit;
+    if (s->rule.carry < 0)
+        s->rule.carry = s->has_main ? 1 : 0.5;
+    if (n < s->rule.spare + (s->has_main ? 3 : 1))
         die("the store is too small for such regions");
-    if (s->policy->admit == twologs_admit) {
-        n_small = (uint64_t)(s->rule.small * (double)n);
-        n_small += n_small == 0;
-        s->main.region = region;
-        s->main.limit = (n - n_small) * region;
-        s->main.room = (n - n_small - s->rule.spare) * region;
-    }
-    s->log.region = region;
-    s->log.limit = n_small > 0 ? n_small * region : s->limit;
-    s->log.room = n_small > 0 ? n_small * region : (n - s->rule.spare) * region;
+    s->log.region = s->main.region = region;
+    s->room = (n - s->rule.spare) * region;
 }
 
 static void
@@ -770,7 +791,8 @@ prepare_memory(struct store *s, struct store *memory)
 static void
 play(char *spec)
 {
-    struct store s = {.rule = {.carry = 1, .bound = 0.5, .small = 0.1, .spare = 1, .uses = 1}};
+    struct store s = {
+        .rule = {.carry = -1, .bound = 0.5, .small = 0.2, .ghost = 0.9, .spare = 1, .uses = 2}};
     struct store memory = {0};
 
     parse(&s, spec);
