@@ -183,14 +183,16 @@ answer_unsatisfiable(struct exchange *x)
     return STEP_WAIT;
 }
 
-/* Trailers can only follow a chunked body: with some, a length that was not announced stays unsaid.
- */
+/* A 304 speaks of the length of a 200, as its origin did or not at all (RFC 9110 section 8.6); its
+ * own empty body is no measure. Trailers can only follow a chunked body: with some, a length that
+ * was not announced stays unsaid. */
 static uint64_t
 length_to_announce(const struct exchange *x)
 {
     const struct entry *e = x->entry;
 
-    if (e->length != LENGTH_UNKNOWN || (exchange_is_head(x) && !exchange_from_store(x)))
+    if (e->length != LENGTH_UNKNOWN || e->head->status == 304 ||
+        (exchange_is_head(x) && !exchange_from_store(x)))
         return e->length;
     if (body_state(e->body) == BODY_COMPLETE && body_trailer(e->body).n)
         return LENGTH_UNKNOWN;

@@ -102,6 +102,17 @@ class Messages(Scenario):
             self.assertEqual((r.status, r.field("ETag")), (304, '"a"'))
             self.assertEqual(c.read_response().body, b"next")
 
+    def test_a_304_passed_on_says_the_length_the_origin_said_or_none(self):
+        """RFC 9110 8.6: it would be the length of the 200, which nobody here knows."""
+        o = self.origin({"/silent": reply("304 Not Modified", 'ETag: "a"', length=False),
+                         "/says": reply("304 Not Modified", "Content-Length: 5", length=False)})
+        with Client(self.cuttle().address) as c:
+            for path, length in (("/silent", None), ("/says", "5")):
+                for method in ("GET", "HEAD"):
+                    c.request(method, o.url(path), 'If-None-Match: "a"')
+                    r = c.read_response(method)
+                    self.assertEqual((r.status, r.field("Content-Length")), (304, length))
+
     def test_early_hints_pass_and_the_final_response_follows(self):
         hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\nLink: </b.css>\r\n\r\n"
         o = self.origin((hints, 0.2, hints, reply(body=b"final")))
