@@ -22,6 +22,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ev.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,8 @@
 
 #define LOOP_MAGIC 0x100b100bu
 
+#define WATCH_AGAIN_S 0.05
+
 enum { TASK_ROUNDS = 16, OWN_FDS = 8 };
 enum { NOWHERE, DEFERRED, INBOX };
 
@@ -52,10 +55,12 @@ struct loop {
     const char *backend;
     ev_prepare prepare;
     ev_check check;
-    ev_idle idle;                /* active: the loop must not block */
+    ev_idle idle; /* active: the loop must not block */
     ev_async async;
+    ev_timer watch_again;  /* active while there are unwatched ones */
+    struct list unwatched; /* loop_io that the system had no room for */
     struct list deferred;
-    pthread_mutex_t post_lock;   /* inbox, and the tasks in it */
+    pthread_mutex_t post_lock; /* inbox, and the tasks in it */
     struct list inbox;
     _Atomic bool stop_wanted;
     bool running, call_open, ticked;
@@ -103,6 +108,10 @@ on_release(struct ev_loop *ev) EV_NOEXCEPT
 {
     struct loop *l = ev_userdata(ev);
 
+    /* Just before, libev has told the system what is to be watched. What the system refused is
+     * pending by now, and must not wait for something else to happen. */
+    if (ev_pending_count(ev) > 0)
+        ev_async_send(ev, &l->async);
     l->released_ns = clock_exact_mono_ns();
     if (l->acquired_ns)
         counter_add_to(&l->readiness.dispatch_ns, (uint64_t)(l->released_ns - l->acquired_ns));
@@ -407,6 +416,8 @@ on_syserr(const char *what) EV_NOEXCEPT
     nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 }
 
+static void on_watch_again(struct ev_loop *ev, ev_timer *w, int revents);
+
 static void
 watchers_start(struct loop *l)
 {
@@ -416,7 +427,8 @@ watchers_start(struct loop *l)
     ev_set_priority(&l->check, EV_MAXPRI);
     ev_async_init(&l->async, on_async);
     ev_idle_init(&l->idle, on_idle);
-    l->prepare.data = l->check.data = l->async.data = l;
+    ev_timer_init(&l->watch_again, on_watch_again, 0, 0);
+    l->prepare.data = l->check.data = l->async.data = l->watch_again.data = l;
     ev_prepare_start(l->ev, &l->prepare);
     ev_check_start(l->ev, &l->check);
     ev_async_start(l->ev, &l->async);
@@ -428,6 +440,7 @@ loop_new(enum loop_backend wanted)
     struct loop *l = mem_zalloc(sizeof *l);
 
     l->magic = LOOP_MAGIC;
+    list_init(&l->unwatched);
     list_init(&l->deferred);
     list_init(&l->inbox);
     pthread_mutex_init(&l->post_lock, NULL);
@@ -452,6 +465,7 @@ loop_free(struct loop *l)
     ev_check_stop(l->ev, &l->check);
     ev_idle_stop(l->ev, &l->idle);
     ev_async_stop(l->ev, &l->async);
+    ev_timer_stop(l->ev, &l->watch_again);
     own_fds_forget(l);
     ev_loop_destroy(l->ev);
     pthread_mutex_destroy(&l->post_lock);
@@ -533,8 +547,41 @@ watched_add(struct loop *l, int64_t delta)
     atomic_store_explicit(&l->readiness.watched, n + delta, memory_order_relaxed);
 }
 
-/* After EV_ERROR libev has stopped the watcher (the descriptor is not open any more); the owner
- * finds out by reading or writing. */
+/* A watcher that libev stopped though its descriptor is open: epoll had no memory for it, or it
+ * would be one over fs.epoll.max_user_watches. Nobody else would ever look at that descriptor
+ * again, were it a client's or the one we listen on, so it is tried again until there is room. */
+static void
+watch_later(struct loop_io *io)
+{
+    struct loop *l = io->loop;
+
+    log_event_every(5000, LOG_ERROR,
+                    "%s: no room to watch descriptor %d; tried again until there is", l->backend,
+                    io->fd);
+    list_push_back(&l->unwatched, &io->unwatched);
+    if (!ev_is_active(&l->watch_again)) {
+        ev_timer_set(&l->watch_again, WATCH_AGAIN_S, 0);
+        ev_timer_start(l->ev, &l->watch_again);
+    }
+}
+
+static void
+on_watch_again(struct ev_loop *ev, ev_timer *w, int revents)
+{
+    struct loop *l = w->data;
+
+    while (!list_empty(&l->unwatched)) {
+        struct loop_io *io = LIST_OWNER(l->unwatched.next, struct loop_io, unwatched);
+
+        list_remove(&io->unwatched);
+        ev_io_start(ev, (ev_io *)io->ev);
+        counter_add_to(&l->readiness.interest_changes, 1);
+    }
+}
+
+/* libev reports EV_ERROR together with all events. Of an open descriptor they would be a lie: a
+ * connection still being made would look made. Of a closed one the owner finds out by reading or
+ * writing. */
 static void
 on_io(struct ev_loop *ev, ev_io *w, int revents)
 {
@@ -544,6 +591,10 @@ on_io(struct ev_loop *ev, ev_io *w, int revents)
     int events = revents & io->wanted;
 
     if (revents & EV_ERROR && !ev_is_active(w) && io->wanted) {
+        if (fcntl(io->fd, F_GETFD) >= 0) {
+            watch_later(io);
+            return;
+        }
         io->wanted = 0;
         watched_add(l, -1);
     }
@@ -566,6 +617,7 @@ loop_io_init(struct loop_io *io, struct loop *l, int fd, enum loop_kind kind, lo
     io->fd = fd;
     io->kind = (uint8_t)kind;
     io->wanted = 0;
+    list_init(&io->unwatched);
     ev_io_init(w, on_io, fd, 0);
     w->data = io;
 }
@@ -579,8 +631,10 @@ io_change(struct loop_io *io, int events)
     struct loop *l = io->loop;
     ev_io *w = (ev_io *)io->ev;
 
-    if (io->wanted)
+    if (io->wanted) {
         ev_io_stop(l->ev, w);
+        list_remove(&io->unwatched);
+    }
     ev_io_modify(w, events);
     if (events)
         ev_io_start(l->ev, w);

@@ -32,7 +32,7 @@ enum loop_kind {
 };
 enum { LOOP_READ = 1, LOOP_WRITE = 2 };
 
-#define LOOP_IO_BYTES 56
+#define LOOP_IO_BYTES 48
 #define LOOP_TIMER_BYTES 48
 
 typedef void loop_io_fn(void *owner, int events);
@@ -44,6 +44,7 @@ struct loop_io {
     void *owner;
     int fd;
     uint8_t kind, wanted;
+    struct list unwatched; /* loop.c: wanted, but the system has no room for it yet */
     alignas(8) unsigned char ev[LOOP_IO_BYTES];
 };
 

@@ -365,6 +365,40 @@ body_fail(struct body *b, enum fault why)
     pthread_mutex_unlock(&b->lock);
 }
 
+/* The chunks are shared: neither side changes what is published. */
+struct body *
+body_salvage(const struct body *b)
+{
+    struct body *kept = body_new(BODY_KEEP, published_of(b), NULL, NULL);
+
+    CHECK_OBJ(b, BODY_MAGIC);
+    CHECK(body_mode(b) == BODY_KEEP);
+    if (b->first)
+        ref_take(&b->first->refs);
+    kept->first = b->first;
+    kept->last = b->last;
+    atomic_init(&kept->published, published_of(b));
+    atomic_init(&kept->state, BODY_COMPLETE);
+    atomic_init(&kept->held, body_bytes_held(b));
+    return kept;
+}
+
+void
+body_append_of(struct body *b, const struct body *from, uint64_t at, uint64_t n_bytes)
+{
+    CHECK(body_state(from) == BODY_COMPLETE && at + n_bytes <= published_of(from));
+    for (const struct chunk *c = from->first; c && n_bytes; c = chunk_next(c)) {
+        uint64_t skip = at > c->at ? at - c->at : 0, n;
+
+        if (skip >= c->room)
+            continue;
+        n = c->room - skip < n_bytes ? c->room - skip : n_bytes;
+        body_append(b, span_of(c->bytes + skip, (size_t)n));
+        at += n;
+        n_bytes -= n;
+    }
+}
+
 void
 body_detach_fill(struct body *b)
 {

@@ -60,6 +60,10 @@ void
 body_complete(struct body *b,
               struct span trailer); /* trailer: raw "Name: value\r\n" lines, copied; may be empty */
 void body_fail(struct body *b, enum fault why);
+/* A complete body of what `b` has published so far, which goes on or fails by itself; KEEP. */
+struct body *body_salvage(const struct body *b);
+/* Appends n_bytes of `from`, which is complete, from its offset `at` on. */
+void body_append_of(struct body *b, const struct body *from, uint64_t at, uint64_t n_bytes);
 void body_detach_fill(struct body *b); /* the fill goes away: no wake of its task after this */
 
 /* ---- everybody ---- */

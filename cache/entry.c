@@ -1,6 +1,6 @@
 /* cache/entry.c - one stored (or passing) response.
  *
- * An entry is one piece of memory: its vary spec stands behind the struct. What changes in it
+ * An entry is one piece of memory: what it owns stands behind the struct. What changes in it
  * belongs to store.c; the rest is fixed here, so that any thread with a reference may read it. */
 #include "cache/entry.h"
 
@@ -8,10 +8,32 @@
 
 #define ENTRY_MAGIC 0xe117e117u
 
-struct entry *
-entry_new(struct head **head, struct body **body, struct span vary, uint64_t length)
+/* One piece: the struct, the part, the text of the part's range, the vary spec. */
+static struct entry *
+entry_alloc(struct span vary, const struct part *part)
 {
-    struct entry *e = mem_zalloc(sizeof *e + vary.n);
+    size_t part_bytes = part ? sizeof *part : 0, range_bytes = part ? part->range.n : 0;
+    struct entry *e = mem_zalloc(sizeof *e + part_bytes + range_bytes + vary.n);
+    char *range = (char *)(e + 1) + part_bytes, *spec = range + range_bytes;
+
+    if (part) {
+        struct part *own = (struct part *)(e + 1);
+
+        *own = *part;
+        if (range_bytes)
+            own->range = span_of(memcpy(range, part->range.at, range_bytes), range_bytes);
+        e->part = own;
+    }
+    if (vary.n)
+        e->vary = span_of(memcpy(spec, vary.at, vary.n), vary.n);
+    return e;
+}
+
+struct entry *
+entry_new_part(struct head **head, struct body **body, struct span vary, uint64_t length,
+               const struct part *part)
+{
+    struct entry *e = entry_alloc(vary, part);
 
     e->magic = ENTRY_MAGIC;
     ref_init(&e->refs);
@@ -19,12 +41,16 @@ entry_new(struct head **head, struct body **body, struct span vary, uint64_t len
     e->body = *body;
     *head = NULL;
     *body = NULL;
-    if (vary.n)
-        e->vary = span_of(memcpy(e + 1, vary.at, vary.n), vary.n);
     e->length = length;
     list_init(&e->lru);
     list_init(&e->variants);
     return e;
+}
+
+struct entry *
+entry_new(struct head **head, struct body **body, struct span vary, uint64_t length)
+{
+    return entry_new_part(head, body, vary, length, NULL);
 }
 
 /* RFC 9111 section 4.3.4: the 304 changes fields; body, variant and length stay what they are. */
@@ -35,7 +61,7 @@ entry_freshened(const struct entry *old, struct head **head)
 
     CHECK_OBJ(old, ENTRY_MAGIC);
     body_ref(body);
-    return entry_new(head, &body, old->vary, old->length);
+    return entry_new_part(head, &body, old->vary, old->length, old->part);
 }
 
 void
@@ -61,9 +87,15 @@ entry_unref(struct entry **held)
 }
 
 uint64_t
-entry_length(const struct entry *e)
+entry_bytes(const struct entry *e)
 {
     if (e->length != UINT64_MAX || body_state(e->body) != BODY_COMPLETE)
         return e->length;
     return body_published(e->body);
+}
+
+uint64_t
+entry_length(const struct entry *e)
+{
+    return e->part && e->part->whole ? e->part->whole : entry_bytes(e);
 }

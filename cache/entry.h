@@ -10,6 +10,7 @@
 #include "base/ref.h"
 #include "cache/body.h"
 #include "cache/head.h"
+#include "cache/part.h"
 
 struct store_node;
 struct store_shard;
@@ -19,7 +20,8 @@ struct entry {
     struct head *head; /* never changes */
     struct body *body;
     struct span vary; /* vary_spec of the request that brought it; owned by the entry */
-    uint64_t length;  /* as announced, UINT64_MAX: not; never changes (entry_length) */
+    uint64_t length;  /* of the body as announced, UINT64_MAX: not; never changes (entry_length) */
+    const struct part *part; /* NULL: the whole representation. Owned by the entry */
     /* --- store.c's own, under the shard lock --- */
     struct store_shard
         *shard; /* set when it becomes findable, never cleared: where `node` may be read */
@@ -31,10 +33,14 @@ struct entry {
 
 struct entry *entry_new(struct head **head, struct body **body, struct span vary,
                         uint64_t length); /* takes both references */
+struct entry *entry_new_part(struct head **head, struct body **body, struct span vary,
+                             uint64_t length, const struct part *part); /* part: copied */
 struct entry *entry_freshened(const struct entry *old,
                               struct head **head); /* new head, same body */
-uint64_t entry_length(
-    const struct entry *e); /* of the whole representation; UINT64_MAX while it is not known */
+/* Of the whole representation; of a part that is not placed, of its body. UINT64_MAX while it is
+ * not known. */
+uint64_t entry_length(const struct entry *e);
+uint64_t entry_bytes(const struct entry *e); /* that it has, or will have; as above */
 void entry_ref(struct entry *e);
 void entry_unref(struct entry **held);
 

@@ -58,13 +58,19 @@ share_of_unchanged(const struct head *head, const struct refresh_rule *rule)
 }
 
 /* RFC 9111 section 4.2.2: only where the status or `public` allows it. A Pragma of the origin
- * without Cache-Control forbids just this (Squid's habit). */
+ * without Cache-Control forbids just this (Squid's habit).
+ * negative_ttl is the operator's word for errors. */
 static void
 heuristic_lifetime(struct freshness *f, const struct head *head, const struct refresh_rule *rule)
 {
     int64_t min_s = rule->min_s < rule->max_s ? rule->min_s : rule->max_s;
     bool modified_before = head->last_modified_s >= 0 && head->last_modified_s < head->date_s;
 
+    if (head->status >= 400 && rule->negative_s > 0 && !head->pragma_no_cache) {
+        f->origin = LIFETIME_NEGATIVE;
+        f->lifetime_s = rule->negative_s;
+        return;
+    }
     if (head->pragma_no_cache ||
         (!head->cc.public_ && !status_is_heuristically_cacheable(head->status)))
         return;

@@ -140,7 +140,9 @@ reuse_decide(const struct request_head *request, const struct cache_control *req
 }
 
 /* How stale it may be: stale-if-error of either side says so and is a bound at the same time
- * (RFC 5861 section 4); without it only an origin that gives no answer is bridged. -1: not. */
+ * (RFC 5861 section 4); without it an origin that gives no answer is bridged, and one that
+ * answers with a server error is taken for such (RFC 9111 section 4.3.3, Squid's habit). -1: not.
+ */
 static int64_t
 bridged_s(const struct cache_control *request_cc, const struct cache_control *cc, unsigned status,
           int64_t limit_s)
@@ -152,7 +154,7 @@ bridged_s(const struct cache_control *request_cc, const struct cache_control *cc
     if (status != 0 && status != 500 && status != 502 && status != 503 && status != 504)
         return -1;
     if (allowed_s < 0)
-        return status == 0 ? limit_s : -1;
+        return limit_s;
     return allowed_s < limit_s ? allowed_s : limit_s;
 }
 

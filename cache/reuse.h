@@ -35,7 +35,7 @@ struct reuse reuse_decide(const struct request_head *request,
                           const struct cache_control *request_cc, const struct head *head,
                           const struct refresh_rule *rule, const struct reuse_policy *policy,
                           int64_t now_mono_ms);
-/* The origin failed (no answer, or 500, 502, 503, 504 with stale-if-error): may the stale one go
+/* The origin failed (no answer, or 500, 502, 503, 504): may the stale one go
  * out instead? (RFC 9111 section 4.2.4, RFC 5861 section 4). Not with must-revalidate,
  * proxy-revalidate, s-maxage, no-cache. status 0: no answer at all. */
 bool reuse_after_failure(const struct cache_control *request_cc, const struct head *head,

@@ -190,7 +190,7 @@ struct entry *
 shard_variant_with_spec(const struct store_node *node, struct span spec)
 {
     for (struct list *l = node->variants.next; l != &node->variants; l = l->next) {
-        if (span_eq(node_variant(l)->vary, spec))
+        if (!node_variant(l)->part && span_eq(node_variant(l)->vary, spec))
             return node_variant(l);
     }
     return NULL;
@@ -222,15 +222,28 @@ variant_place(struct store_node *node, struct entry *e)
     node->n_variants++;
 }
 
+/* A whole response takes the place of the one with its spec and of the parts of it; a part that of
+ * parts which are of no use beside it. */
+static bool
+variant_replaces(const struct entry *e, const struct entry *old)
+{
+    if (!span_eq(e->vary, old->vary))
+        return false;
+    if (!e->part)
+        return true;
+    return old->part && part_replaces(e->part, entry_bytes(e), old->part, entry_bytes(old));
+}
+
 /* Makes room in the node: what e replaces, and the least used of too many. */
 static void
 variants_make_room(struct store *s, struct store_shard *shard, struct store_node *node,
                    const struct entry *e, struct list *dead)
 {
-    struct entry *replaced = shard_variant_with_spec(node, e->vary);
-
-    if (replaced)
-        shard_variant_remove(s, shard, replaced, dead);
+    for (struct list *l = node->variants.next, *next; l != &node->variants; l = next) {
+        next = l->next;
+        if (variant_replaces(e, node_variant(l)))
+            shard_variant_remove(s, shard, node_variant(l), dead);
+    }
     while (node->n_variants >= VARIANTS_MOST) {
         shard_variant_remove(s, shard, variant_coldest(node), dead);
         atomic_fetch_add_explicit(&s->evicted, 1, memory_order_relaxed);

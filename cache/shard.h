@@ -46,6 +46,7 @@ bool shard_variant_add(struct store *s, struct store_shard *shard, struct store_
  * by the caller. */
 void shard_variant_remove(struct store *s, struct store_shard *shard, struct entry *e,
                           struct list *dead);
+/* The whole one; parts are kept beside it. */
 struct entry *shard_variant_with_spec(const struct store_node *node, struct span spec);
 void shard_note_victim(struct store *s,
                        struct store_shard *shard); /* after the order's end has changed */

@@ -38,13 +38,32 @@ status_is_for_one_request(unsigned status)
     return status < 200;
 }
 
+/* RFC 9110 section 9.3.3: the answer to a POST that says how long it is fresh, and that it is what
+ * a GET of the same URI would bring. */
+static bool
+stands_for_get(const struct request_head *request, const struct head *head)
+{
+    const struct field *location = fields_find(&head->fields, FIELD_CONTENT_LOCATION);
+    struct arena scratch;
+    struct uri uri;
+    char lent[1024];
+    bool same;
+
+    if (request->method != METHOD_POST || head->status != 200 || !location ||
+        !freshness_is_explicit(head))
+        return false;
+    arena_init(&scratch, lent, sizeof lent);
+    same = uri_resolve(&request->uri, location->value, &scratch, &uri) &&
+           span_eq(uri_text(&uri, &scratch), uri_text(&request->uri, &scratch));
+    arena_free(&scratch);
+    return same;
+}
+
 static const char *
 refused_by_message(const struct request_head *request, const struct head *head)
 {
-    if (request->method != METHOD_GET)
+    if (request->method != METHOD_GET && !stands_for_get(request, head))
         return "method";
-    if (head->status == 206)
-        return "partial";
     if (status_is_for_one_request(head->status))
         return "status";
     return NULL;
@@ -99,7 +118,8 @@ refused_by_use(const struct head *head, const struct refresh_rule *rule)
     if (vary_is_never(&head->fields))
         return "vary";
     if (!freshness_is_explicit(head) && !head->cc.public_ &&
-        !status_is_heuristically_cacheable(head->status))
+        !status_is_heuristically_cacheable(head->status) &&
+        !(head->status >= 400 && rule->negative_s > 0))
         return "no-freshness";
     if (!usable_on_arrival(head, rule) && !head_has_validator(head))
         return "no-validator";

@@ -14,7 +14,8 @@ struct storable {
                         "authorization", "method", "status", "vary", "no-freshness"... */
 };
 
-/* head: of the response (head_new). A response without freshness and without validator is still
+/* A 206 is judged like a 200: the caller keeps it as a part (cache/part.h), or not at all.
+ * head: of the response (head_new). A response without freshness and without validator is still
  * stored when its status is cacheable by default? Yes: with a heuristic lifetime of 0 it serves
  * collapsed requests, max-stale and stale-on-error (Squid stores it likewise when it has a
  * validator). min_fresh rule: see .c. */

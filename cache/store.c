@@ -97,7 +97,7 @@ node_select(const struct store_node *node, const struct request_head *request, b
     for (struct list *l = node->variants.next; l != &node->variants; l = l->next) {
         struct entry *e = node_variant(l);
 
-        if (!shard_entry_is_usable(e))
+        if (e->part || !shard_entry_is_usable(e))
             continue;
         if (shard_entry_selected_by(e, request)) {
             *vary_miss = false;
@@ -141,6 +141,33 @@ store_lookup(struct store *s, const struct cache_key *key, const struct request_
     return e;
 }
 
+/* RFC 9111 section 3.3: an incomplete response answers for the bytes it has. */
+struct entry *
+store_lookup_part(struct store *s, const struct cache_key *key, const struct request_head *request,
+                  bool (*fits)(const void *arg, const struct entry *e), const void *arg)
+{
+    struct store_shard *shard = shard_of(s, key);
+    struct store_node *node;
+    struct entry *found = NULL;
+
+    pthread_mutex_lock(&shard->lock);
+    node = index_find(&shard->index, key);
+    for (struct list *l = node ? node->variants.next : NULL;
+         l && l != &node->variants && found == NULL; l = l->next) {
+        struct entry *e = node_variant(l);
+
+        if (e->part && shard_entry_is_usable(e) && shard_entry_selected_by(e, request) &&
+            fits(arg, e))
+            found = e;
+    }
+    if (found) {
+        entry_touch(s, shard, found);
+        entry_ref(found);
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return found;
+}
+
 /* RFC 9111 section 4.3.1: an If-None-Match may name the entity tags of all stored variants. */
 unsigned
 store_variants(struct store *s, const struct cache_key *key, struct entry **out, unsigned max)
@@ -155,7 +182,8 @@ store_variants(struct store *s, const struct cache_key *key, struct entry **out,
          l = l->next) {
         struct entry *e = node_variant(l);
 
-        if (!shard_entry_is_usable(e) || (e->head->etag.n == 0 && e->head->last_modified_s < 0))
+        if (e->part || !shard_entry_is_usable(e) ||
+            (e->head->etag.n == 0 && e->head->last_modified_s < 0))
             continue;
         entry_ref(e);
         out[n++] = e;
@@ -209,6 +237,68 @@ store_withdraw(struct store *s, struct entry *e)
     }
     pthread_mutex_unlock(&e->shard->lock);
     shard_dead_release(&dead);
+}
+
+/* The part that came of e, whose fill has broken off; a reference for the caller. */
+static struct entry *
+salvage(const struct entry *e)
+{
+    struct body *b = body_salvage(e->body);
+    struct head *h = e->head;
+    struct part p = {.from = e->part ? e->part->from : 0, .whole = entry_length(e)};
+
+    head_ref(h);
+    return entry_new_part(&h, &b, e->vary, body_published(e->body), &p);
+}
+
+void
+store_salvage(struct store *s, struct entry *e)
+{
+    struct list dead;
+    struct entry *part;
+
+    if (e->shard == NULL || body_published(e->body) == 0 || entry_length(e) == UINT64_MAX ||
+        (e->part && e->part->whole == 0) || !part_may_grow(e->head)) {
+        store_withdraw(s, e);
+        return;
+    }
+    part = salvage(e);
+    list_init(&dead);
+    pthread_mutex_lock(&e->shard->lock);
+    if (e->node) {
+        struct store_node *node = e->node;
+
+        shard_variant_remove(s, e->shard, e, &dead);
+        if (shard_variant_with_spec(node, e->vary) == NULL)
+            shard_variant_add(s, e->shard, node, part, &dead);
+        shard_node_settle(s, e->shard, node);
+    }
+    pthread_mutex_unlock(&e->shard->lock);
+    entry_unref(&part);
+    shard_dead_release(&dead);
+    shard_evict_to_limit(s);
+}
+
+/* RFC 9111 section 4.3.5: a HEAD answer freshens too, without anybody having waited for it. */
+void
+store_refresh(struct store *s, struct entry *old, struct entry *fresh)
+{
+    struct list dead;
+
+    if (old->shard == NULL)
+        return;
+    list_init(&dead);
+    pthread_mutex_lock(&old->shard->lock);
+    if (old->node) {
+        struct store_node *node = old->node;
+
+        shard_variant_remove(s, old->shard, old, &dead);
+        shard_variant_add(s, old->shard, node, fresh, &dead);
+        shard_node_settle(s, old->shard, node);
+    }
+    pthread_mutex_unlock(&old->shard->lock);
+    shard_dead_release(&dead);
+    shard_evict_to_limit(s);
 }
 
 /* RFC 9111 section 4.4. What is being fetched right now may have left the origin before the change

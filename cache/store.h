@@ -49,6 +49,12 @@ void store_limit(struct store *s,
  */
 struct entry *store_lookup(struct store *s, const struct cache_key *key,
                            const struct request_head *request, bool *vary_miss);
+/* The newest part this request selects and that fits(arg, it); with a reference; NULL: none.
+ * fits runs under the shard's lock: it must only look. */
+struct entry *store_lookup_part(struct store *s, const struct cache_key *key,
+                                const struct request_head *request,
+                                bool (*fits)(const void *arg, const struct entry *e),
+                                const void *arg);
 /* All variants under a key that have a validator, for one If-None-Match; references in out; returns
  * how many. */
 unsigned store_variants(struct store *s, const struct cache_key *key, struct entry **out,
@@ -73,6 +79,11 @@ void store_charge(struct store *s,
                   struct entry *e); /* the body grew or is complete: count it, evict others */
 void store_withdraw(struct store *s,
                     struct entry *e); /* no longer findable (fill failed, too large, invalid) */
+/* Its fill broke off: what came of it is kept as a part where the rest can be asked for (RFC 9111
+ * section 3.3), else it is withdrawn. Before body_fail. */
+void store_salvage(struct store *s, struct entry *e);
+/* `fresh` (entry_freshened) takes the place of old, if that is still there. */
+void store_refresh(struct store *s, struct entry *old, struct entry *fresh);
 unsigned
 store_invalidate(struct store *s,
                  const struct cache_key *key); /* all variants; returns how many there were */

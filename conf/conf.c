@@ -96,6 +96,7 @@ free_lists(struct conf *c)
     acl_index_free(c);
     mem_free(c->ports);
     mem_free(c->refresh);
+    mem_free(c->range_limits);
     mem_free(c->access_logs);
     mem_free(c->logformats);
 }

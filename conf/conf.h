@@ -63,6 +63,12 @@ struct conf_refresh {
     struct conf_place place;
 };
 
+struct conf_range_limit {
+    int64_t bytes; /* -1: none */
+    struct conf_rule condition;
+    struct conf_place place;
+};
+
 struct conf_access_log {
     const char
         *where; /* path, "stdout", "stderr", "none" ("stdio:" and "daemon:" prefixes removed) */
@@ -101,6 +107,8 @@ struct conf {
         http_reply_access; /* empty: a file that needs them is refused, `allow all` is dropped */
     struct conf_refresh *refresh;
     unsigned n_refresh;
+    struct conf_range_limit *range_limits;
+    unsigned n_range_limits;
     struct conf_access_log *access_logs;
     unsigned n_access_logs;
     struct conf_logformat *logformats;
@@ -115,7 +123,7 @@ struct conf {
         request_start_timeout_ms, forward_timeout_ms, client_lifetime_ms,
         client_idle_pconn_timeout_ms, server_idle_pconn_timeout_ms, pconn_lifetime_ms,
         shutdown_lifetime_ms, dns_timeout_ms, dns_retransmit_interval_ms, positive_dns_ttl_ms,
-        negative_dns_ttl_ms, max_stale_ms, happy_eyeballs_connect_timeout_ms,
+        negative_dns_ttl_ms, negative_ttl_ms, max_stale_ms, happy_eyeballs_connect_timeout_ms,
         tunnel_idle_timeout_ms;
     /* numbers */
     int64_t workers, max_filedescriptors, logfile_rotate, ipcache_size, forward_max_tries;

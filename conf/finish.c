@@ -75,6 +75,8 @@ resolve_rules(struct reader *r)
         for (unsigned i = 0; i < rules->n; i++)
             resolve_rule(r, &rules->at[i], directives[d].name);
     }
+    for (unsigned i = 0; i < r->c->n_range_limits; i++)
+        resolve_rule(r, &r->c->range_limits[i].condition, "range_offset_limit");
     for (unsigned i = 0; i < r->c->n_access_logs; i++)
         resolve_rule(r, &r->c->access_logs[i].condition, "access_log");
 }

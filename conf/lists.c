@@ -4,6 +4,7 @@
  * above the line that defines it, and a mistake in that line should not make a second one here. */
 #include "base/check.h"
 #include "conf/reader.h"
+#include "conf/value.h"
 
 enum {
     PERCENT_MAX = 1000000,
@@ -134,4 +135,32 @@ set_refresh(struct reader *r, const struct directive *d, const struct line *l)
         refresh_option(r, &p, l->words[k].text);
     r->c->refresh = reader_grow(r->c->refresh, r->c->n_refresh, sizeof p);
     r->c->refresh[r->c->n_refresh++] = p;
+}
+
+/* "none" and -1 are the same. */
+static unsigned
+range_limit_bytes(const struct line *l, int64_t *bytes)
+{
+    if (l->n && span_eq(l->words[0].text, SPAN("none"))) {
+        *bytes = -1;
+        return 1;
+    }
+    return value_size(l->words, l->n, 1, bytes);
+}
+
+void
+set_range_limit(struct reader *r, const struct directive *d, const struct line *l)
+{
+    struct conf_range_limit limit = {.place = r->place,
+                                     .condition = {.allow = true, .place = r->place}};
+    unsigned taken = range_limit_bytes(l, &limit.bytes);
+
+    (void)d;
+    if (taken == 0) {
+        reader_error(r, "expected a size or none, and acls");
+        return;
+    }
+    rule_terms(r, l->words + taken, l->n - taken, &limit.condition);
+    r->c->range_limits = reader_grow(r->c->range_limits, r->c->n_range_limits, sizeof limit);
+    r->c->range_limits[r->c->n_range_limits++] = limit;
 }

@@ -23,6 +23,7 @@ static void (*const setters[])(struct reader *, const struct directive *, const 
     [DIRECTIVE_ACL] = set_acl,
     [DIRECTIVE_RULES] = set_rules,
     [DIRECTIVE_REFRESH] = set_refresh,
+    [DIRECTIVE_RANGE_LIMIT] = set_range_limit,
     [DIRECTIVE_ACCESS_LOG] = set_access_log,
     [DIRECTIVE_LOGFORMAT] = set_logformat,
 };

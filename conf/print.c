@@ -199,6 +199,21 @@ dump_refresh(struct buf *out, const struct conf *c)
 }
 
 static void
+dump_range_limits(struct buf *out, const struct conf *c)
+{
+    char text[VALUE_TEXT_MAX];
+
+    for (unsigned i = 0; i < c->n_range_limits; i++) {
+        const struct conf_range_limit *l = &c->range_limits[i];
+
+        value_size_text(l->bytes, text);
+        buf_addf(out, "range_offset_limit %s", l->bytes < 0 ? "none" : text);
+        add_terms(out, &l->condition);
+        end_line(out);
+    }
+}
+
+static void
 dump_logs(struct buf *out, const struct conf *c)
 {
     for (unsigned i = 0; i < c->n_access_logs; i++) {
@@ -242,6 +257,9 @@ dump_list(struct buf *out, const struct conf *c, const struct directive *d)
         break;
     case DIRECTIVE_REFRESH:
         dump_refresh(out, c);
+        break;
+    case DIRECTIVE_RANGE_LIMIT:
+        dump_range_limits(out, c);
         break;
     case DIRECTIVE_ACCESS_LOG:
         dump_logs(out, c);

@@ -122,6 +122,14 @@ socket_open(int family, int type, int protocol, void *arg)
     return fd;
 }
 
+/* Without a refusal nobody has heard the question: no memory, no route, a firewall of our own. */
+static void
+count_if_local(struct resolver *r)
+{
+    if (errno != ECONNREFUSED)
+        r->local_failures++;
+}
+
 static int
 socket_close(ares_socket_t fd, void *arg)
 {
@@ -134,9 +142,13 @@ socket_connect(ares_socket_t fd, const struct sockaddr *to, ares_socklen_t n, vo
 {
     char text[ADDR_TEXT_MAX];
     struct addr a = addr_from_sockaddr(to);
+    int error;
 
     fds_note(fd, span_of(text, addr_format_port(&a, text)));
-    return connect(fd, to, n);
+    error = connect(fd, to, n);
+    if (error < 0 && errno != EINPROGRESS)
+        count_if_local(arg);
+    return error;
 }
 
 static ares_ssize_t
@@ -157,6 +169,8 @@ socket_send(ares_socket_t fd, const struct iovec *parts, int n, void *arg)
 
     if (sent < 0 && errno == ECONNREFUSED)
         sent = sendmsg(fd, &m, MSG_NOSIGNAL);
+    if (sent < 0)
+        count_if_local(arg);
     return sent;
 }
 
@@ -439,7 +453,7 @@ lookup_consider(struct lookup *l)
         loop_timer_set(&l->timer, RESOLUTION_DELAY_MS);
 }
 
-/* What a lack of sockets on this machine decides is no property of the name. */
+/* What a lack of sockets or routes on this machine decides is no property of the name. */
 static bool
 lookup_cacheable(const struct lookup *l)
 {

@@ -63,6 +63,8 @@ policy_rules(struct policy *p, const struct conf *c)
     for (unsigned i = 0; i < c->n_refresh; i++)
         p->rules[i] = rule_of(&c->refresh[i]);
     p->rules[c->n_refresh] = REFRESH_RULE_DEFAULT;
+    for (unsigned i = 0; i <= c->n_refresh; i++)
+        p->rules[i].negative_s = c->negative_ttl_ms / 1000;
 }
 
 static struct span
@@ -137,6 +139,22 @@ policy_plain(struct policy *p, const struct conf *c)
     p->quick_abort_pct = (unsigned)c->quick_abort_pct;
 }
 
+static unsigned
+policy_range_limits(struct policy *p, const struct conf *c, struct buf *errors)
+{
+    unsigned bad = 0;
+
+    p->range_limits = mem_zalloc((c->n_range_limits + 1) * sizeof *p->range_limits);
+    p->n_range_limits = c->n_range_limits;
+    for (unsigned i = 0; i < c->n_range_limits; i++) {
+        p->range_limits[i].bytes = c->range_limits[i].bytes;
+        if (c->range_limits[i].condition.n)
+            bad += acl_cond_new(p->acls, &c->range_limits[i].condition, "range_offset_limit",
+                                errors, &p->range_limits[i].condition);
+    }
+    return bad;
+}
+
 /* NULL when anything does not compile. Takes a reference on c. */
 static struct policy *
 policy_new(struct conf *c, struct buf *errors)
@@ -156,6 +174,7 @@ policy_new(struct conf *c, struct buf *errors)
         bad += acl_list_new(p->acls, &c->cache, "cache", true, errors, &p->cache);
         bad += acl_list_new(p->acls, &c->send_hit, "send_hit", true, errors, &p->send_hit);
         bad += acl_list_new(p->acls, &c->store_miss, "store_miss", true, errors, &p->store_miss);
+        bad += policy_range_limits(p, c, errors);
     }
     if (bad)
         policy_unref(&p);

@@ -27,6 +27,10 @@ policy_unref(struct policy **held)
     acl_list_free(&p->cache);
     acl_list_free(&p->send_hit);
     acl_list_free(&p->store_miss);
+    for (unsigned i = 0; i < p->n_range_limits; i++)
+        if (p->range_limits[i].condition)
+            acl_cond_free(&p->range_limits[i].condition);
+    mem_free(p->range_limits);
     acl_set_free(&p->acls);
     refresh_set_free(&p->refresh);
     mem_free(p->rules);
@@ -43,6 +47,15 @@ policy_alloc(void)
     p->magic = POLICY_MAGIC;
     ref_init(&p->refs);
     return p;
+}
+
+int64_t
+policy_range_offset_limit(const struct policy *p, const struct acl_facts *f)
+{
+    for (unsigned i = 0; i < p->n_range_limits; i++)
+        if (!p->range_limits[i].condition || acl_cond_holds(p->range_limits[i].condition, f))
+            return p->range_limits[i].bytes;
+    return 0;
 }
 
 const struct refresh_rule *

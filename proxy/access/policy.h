@@ -36,12 +36,19 @@ struct policy {
     unsigned max_tries;
     uint64_t quick_abort_min, quick_abort_max;
     unsigned quick_abort_pct;
+    struct range_limit {
+        int64_t bytes; /* -1: none */
+        struct acl_cond *condition; /* NULL: always */
+    } * range_limits;
+    unsigned n_range_limits;
 };
 
 struct policy *policy_alloc(void); /* empty; setup fills it in */
 void policy_ref(struct policy *p);
 unsigned policy_tries(const struct policy *p, unsigned n_addresses); /* forward_max_tries */
 void policy_unref(struct policy **held);
+/* How far in a range may start for the whole to be fetched; 0: not at all, -1: anywhere. */
+int64_t policy_range_offset_limit(const struct policy *p, const struct acl_facts *f);
 const struct refresh_rule *policy_refresh_rule(const struct policy *p, struct span url);
 
 #endif

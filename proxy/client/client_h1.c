@@ -12,8 +12,7 @@
 #include "proxy/client/client_private.h"
 
 #define LINGER_MS 2000
-#define LINGER_BYTES (4u << 20) /* who sends more than this after the end is not owed the answer   \
-                                 */
+#define LINGER_BYTES (4u << 20) /* who sends more after the end is not owed the answer */
 #define REQUESTS_A_TURN 32
 
 static void client_io(void *owner, int events);
@@ -249,6 +248,18 @@ head_incomplete(struct client *c, struct span bytes)
     client_interest(c);
 }
 
+/* A password for this proxy is nobody else's business: no log, no store and no origin sees it, of a
+ * request that is refused neither (RFC 9110 section 11.7.2). */
+static enum h1_result
+parse_head(struct exchange *x, struct span head, size_t *used, enum h1_reason *why)
+{
+    enum h1_result result = h1_parse_request(head, &exchange_policy(x)->request_limits,
+                                             exchange_arena(x), exchange_request(x), used, why);
+
+    fields_remove(&exchange_request(x)->fields, FIELD_PROXY_AUTHORIZATION);
+    return result;
+}
+
 static void
 client_parse(struct client *c, struct span bytes)
 {
@@ -261,8 +272,7 @@ client_parse(struct client *c, struct span bytes)
     size_t used;
 
     c->x = x;
-    switch (h1_parse_request(head, &exchange_policy(x)->request_limits, exchange_arena(x),
-                             exchange_request(x), &used, &why)) {
+    switch (parse_head(x, head, &used, &why)) {
     case H1_MORE:
         head_incomplete(c, bytes);
         return;

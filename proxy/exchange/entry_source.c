@@ -2,6 +2,26 @@
 #include "base/check.h"
 #include "proxy/exchange/states.h"
 
+/* What comes before the range, as it comes. */
+static enum source_state
+skip_some(struct entry_source *s, struct iovec *runs, int max, int *n)
+{
+    enum source_state state = SOURCE_DATA;
+
+    while (s->skip && (state = body_reader_peek(&s->reader, runs, max, n)) == SOURCE_DATA) {
+        size_t bytes = 0;
+
+        for (int i = 0; i < *n; i++)
+            bytes += runs[i].iov_len;
+        if (bytes > s->skip)
+            bytes = (size_t)s->skip;
+        body_reader_consume(&s->reader, bytes);
+        s->skip -= bytes;
+    }
+    *n = 0;
+    return state;
+}
+
 static enum source_state
 entry_source_peek(struct source *source, struct iovec *runs, int max, int *n)
 {
@@ -12,7 +32,9 @@ entry_source_peek(struct source *source, struct iovec *runs, int max, int *n)
     *n = 0;
     if (left == 0)
         return SOURCE_END;
-    state = body_reader_peek(&s->reader, runs, max, n);
+    state = s->skip ? skip_some(s, runs, max, n) : SOURCE_DATA;
+    if (state == SOURCE_DATA)
+        state = body_reader_peek(&s->reader, runs, max, n);
     if (state == SOURCE_FAULT)
         source->fault = body_fault(s->reader.body);
     if (state == SOURCE_END)
@@ -58,7 +80,8 @@ entry_source_open(struct entry_source *s, struct entry *e, uint64_t from, uint64
     s->source.wake = wake;
     s->source.trailer = SPAN_NONE;
     s->left = n_bytes;
-    s->open = body_reader_open(&s->reader, e->body, from, l, wake);
+    s->skip = body_mode(e->body) == BODY_PASS ? from : 0; /* it keeps nothing for those ahead */
+    s->open = body_reader_open(&s->reader, e->body, from - s->skip, l, wake);
     return s->open;
 }
 

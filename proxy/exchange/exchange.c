@@ -102,6 +102,8 @@ exchange_drop_store(struct exchange *x)
                       NULL); /* a dead origin: the others need not queue */
     if (x->stored)
         entry_unref(&x->stored);
+    if (x->part)
+        entry_unref(&x->part);
     while (x->n_variants)
         entry_unref(&x->variants[--x->n_variants]);
 }

@@ -49,41 +49,52 @@ outcome_result(const struct exchange *x)
 }
 
 static void
-add_hit(const struct exchange *x, struct buf *out)
+add_ttl(const struct exchange *x, struct buf *out)
 {
     struct freshness f =
         freshness_at(x->entry->head, x->rule ? x->rule : &REFRESH_RULE_DEFAULT, clock_mono_ms());
     int64_t ttl_s = f.lifetime_s - f.age_s;
 
-    BUF_ADD(out, "; hit; ttl=");
+    BUF_ADD(out, "; ttl=");
     if (ttl_s < 0)
         buf_add_char(out, '-');
     buf_add_uint(out, (uint64_t)(ttl_s < 0 ? -ttl_s : ttl_s));
 }
 
-/* Cache-Status: name; hit; ttl=N, or name; fwd=why; fwd-status=N; stored; collapsed (RFC 9211
- * section 2). */
-void
-outcome_cache_status(const struct exchange *x, struct buf *out)
+static void
+add_forwarded(const struct exchange *x, struct buf *out)
 {
     const char *fwd = WORDS[x->how].fwd ? WORDS[x->how].fwd : x->fwd ? x->fwd : "miss";
 
+    BUF_ADD(out, "; fwd=");
+    buf_add(out, span_str(fwd));
+    if (x->server_status) {
+        BUF_ADD(out, "; fwd-status=");
+        buf_add_uint(out, x->server_status);
+    }
+    if (x->stored_ok || x->how == HOW_UNMODIFIED) {
+        BUF_ADD(out, "; stored");
+        add_ttl(x, out);
+    } else if (x->unstored && x->may_store) {
+        BUF_ADD(out, "; detail=");
+        buf_add(out, span_str(x->unstored));
+    }
+}
+
+/* Cache-Status: name; hit; ttl=N, or name; fwd=why; fwd-status=N; stored; ttl=N, or detail=why it
+ * is not stored (RFC 9211 section 2). */
+void
+outcome_cache_status(const struct exchange *x, struct buf *out)
+{
     BUF_ADD(out, "Cache-Status: ");
     buf_add(out, x->policy->pseudonym);
-    if (outcome_is_hit(x) && !x->collapsed)
-        add_hit(x, out);
-    else if (x->collapsed)
+    if (x->collapsed)
         BUF_ADD(out, "; fwd=uri-miss; collapsed");
-    else {
-        BUF_ADD(out, "; fwd=");
-        buf_add(out, span_str(fwd));
-        if (x->server_status) {
-            BUF_ADD(out, "; fwd-status=");
-            buf_add_uint(out, x->server_status);
-        }
-        if (x->stored_ok || x->how == HOW_UNMODIFIED)
-            BUF_ADD(out, "; stored");
-    }
+    else if (outcome_is_hit(x)) {
+        BUF_ADD(out, "; hit");
+        add_ttl(x, out);
+    } else
+        add_forwarded(x, out);
     BUF_ADD(out, "\r\n");
 }
 

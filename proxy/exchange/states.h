@@ -4,6 +4,8 @@
 #define PROXY_EXCHANGE_STATES_H
 
 #include "cache/reuse.h"
+#include "http/conditional.h"
+#include "http/range.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/net/body_writer.h"
 #include "proxy/net/dial.h"
@@ -41,9 +43,12 @@ enum how { /* where the response came from: log tag and Cache-Status derive from
 struct entry_source { /* a body reader as a source, cut to a range */
     struct source source;
     struct body_reader reader;
+    uint64_t skip; /* bytes to let pass first */
     uint64_t left; /* bytes still to give, UINT64_MAX: to the end */
     bool open;
 };
+
+#define RANGES_MAX 16 /* of one request; with more it gets the whole (RFC 9110 section 14.2) */
 
 struct exchange {
     uint32_t magic;
@@ -67,6 +72,8 @@ struct exchange {
     struct dns_query *query;
     struct dns_answer *dst; /* when access rules needed it; arena */
     bool may_store, may_serve;
+    const struct field *range; /* of a GET; NULL: none */
+    bool whole_asked; /* without it: the range is cut from the whole (range_offset_limit) */
     /* the store */
     struct entry *stored; /* found; stale or fresh */
     struct reuse reuse;
@@ -76,6 +83,7 @@ struct exchange {
     unsigned waits;
     struct entry *variants[8]; /* whose validators were sent */
     unsigned n_variants;
+    struct entry *part; /* the beginning of what is asked for; only the rest was asked for */
     /* the next hop */
     struct fill *fill;
     const struct response_head *response; /* during the head event only */
@@ -88,12 +96,15 @@ struct exchange {
     /* the answer */
     struct entry *entry; /* being delivered */
     struct entry_source out;
+    struct byte_range *give; /* of the representation; arena */
+    unsigned n_give;         /* 0: all that entry has */
     enum how how;
     enum fault fault;
     int error;
     const char *fault_detail;
     const char *own_type; /* content type of a page of ours */
     const char *fwd;      /* RFC 9211 fwd= */
+    const char *unstored; /* why the answer was not stored */
     unsigned status;
     uint64_t sent_bytes, bytes_in, body_sent;
     bool sent_whole, timed_out, aborted;
@@ -107,6 +118,17 @@ struct exchange {
     struct conn *upgraded;
     struct buf early; /* from the server after a 101 */
     char lent[EXCHANGE_LENT];
+};
+
+struct arrival {                   /* an answer on its way into an entry */
+    const struct response_head *r; /* cleaned */
+    struct head *head;
+    uint64_t length;    /* of the entry's body, UINT64_MAX: not known */
+    uint64_t announced; /* for Content-Length: not that of the body after HEAD */
+    struct part part;   /* when is_part */
+    bool is_part;
+    struct entry *before; /* whose first n_before bytes come first; NULL: none */
+    uint64_t n_before;
 };
 
 extern const struct exchange_state ADMIT, ACCESS, LOOKUP, RESERVE, FORWARD, VALIDATE, JUDGE,
@@ -126,12 +148,28 @@ void exchange_respond(struct exchange *x, const struct outgoing *o);
 void exchange_drop_store(struct exchange *x);         /* ticket, waiter, stored entries */
 bool exchange_denies_local(const struct exchange *x); /* see policy.local_ruled */
 bool exchange_is_head(const struct exchange *x);
+bool exchange_from_store(const struct exchange *x); /* is the answer ours to cut and to judge? */
+struct selected exchange_selected(const struct head *h);
 
 /* entry_source.c */
 /* wake: the puller's task. false: the bytes from there on are no longer kept. */
 bool entry_source_open(struct entry_source *s, struct entry *e, uint64_t from, uint64_t n_bytes,
                        struct loop *l, struct loop_task *wake);
 void entry_source_close(struct entry_source *s);
+
+/* parts.c: what is stored of it in parts, and which part is wanted */
+void parts_begin(struct exchange *x); /* reads Range: sets range and whole_asked */
+void parts_look(struct exchange *x);  /* sets stored to a part that answers, when there is one */
+void parts_look_for_beginning(struct exchange *x); /* sets part */
+void parts_change_request(struct exchange *x, struct fields *f);
+/* The rest came: the arrival becomes the whole. false: it does not belong to the beginning. */
+bool parts_take_rest(struct exchange *x, struct arrival *a);
+/* A 206 that may be stored: as which part, behind which other? false: not at all. */
+bool parts_take_part(struct exchange *x, struct arrival *a);
+enum range_result parts_choose(struct exchange *x); /* sets give and n_give */
+
+/* multipart.c: several ranges as one body (RFC 9110 section 14.6) */
+struct source *multipart_new(struct exchange *x, uint64_t *length, struct span *type);
 
 /* error_page.c: a page for people; body is HTML */
 void error_page_write(struct buf *b, const struct exchange *x, enum fault why);
@@ -143,8 +181,7 @@ void outcome_proxy_status(const struct exchange *x, struct buf *out);
 void outcome_log(struct exchange *x);
 bool outcome_is_hit(const struct exchange *x);
 
-/* step_forward.c */
-extern const struct fill_events exchange_fill_events;
+extern const struct fill_events exchange_fill_events; /* step_judge.c */
 void exchange_validate_in_background(struct exchange *x);
 
 #endif

@@ -11,17 +11,11 @@
 #include "http/status.h"
 #include "proxy/exchange/states.h"
 
-static bool
-from_store(const struct exchange *x)
+bool
+exchange_from_store(const struct exchange *x)
 {
     return outcome_is_hit(x) || x->how == HOW_UNMODIFIED || x->how == HOW_FAIL_OLD ||
            x->conditions_ours;
-}
-
-static struct selected
-selected_of(const struct head *h)
-{
-    return (struct selected){h->etag, h->last_modified_s, h->date_given ? h->date_s : -1};
 }
 
 static void
@@ -96,12 +90,13 @@ too_late(struct exchange *x)
 }
 
 static enum step
-answer_range(struct exchange *x, const struct byte_range *r)
+answer_range(struct exchange *x)
 {
+    const struct byte_range *r = x->give;
+    uint64_t n = r->last - r->first + 1, from = x->entry->part ? x->entry->part->from : 0;
     struct buf *b;
-    uint64_t n = r->last - r->first + 1;
 
-    if (!open_reader(x, r->first, n))
+    if (!open_reader(x, r->first - from, n))
         return too_late(x);
     b = own_fields(x);
     buf_addf(b, "Content-Range: bytes %llu-%llu/%llu\r\n", (unsigned long long)r->first,
@@ -112,6 +107,40 @@ answer_range(struct exchange *x, const struct byte_range *r)
                                            .extra = buf_span(b),
                                            .body = &x->out.source,
                                            .length = n});
+    return STEP_WAIT;
+}
+
+/* The fields of the whole, but for its Content-Type, which stands in each part. */
+static struct span
+block_without_type(struct exchange *x)
+{
+    const struct fields *f = &x->entry->head->fields;
+    struct buf b = {0};
+    struct span block;
+
+    for (unsigned i = 0; i < f->n; i++)
+        if (f->at[i].id != FIELD_CONTENT_TYPE)
+            h1_write_field(&b, f->at[i].name, f->at[i].value);
+    block = arena_copy(&x->arena, buf_span(&b));
+    buf_free(&b);
+    return block;
+}
+
+static enum step
+answer_ranges(struct exchange *x)
+{
+    uint64_t length;
+    struct span type;
+    struct source *body = multipart_new(x, &length, &type);
+    struct buf *b = own_fields(x);
+
+    buf_add(b, type);
+    exchange_respond(x, &(struct outgoing){.status = 206,
+                                           .reason = SPAN("Partial Content"),
+                                           .block = block_without_type(x),
+                                           .extra = buf_span(b),
+                                           .body = body,
+                                           .length = length});
     return STEP_WAIT;
 }
 
@@ -129,23 +158,6 @@ answer_unsatisfiable(struct exchange *x)
     return STEP_WAIT;
 }
 
-/* Does the client want a part, and can we cut it out? */
-static enum range_result
-wanted_range(struct exchange *x, struct byte_range *r)
-{
-    const struct field *f = fields_find(&x->request.fields, FIELD_RANGE);
-    struct selected s = selected_of(x->entry->head);
-    unsigned n;
-    enum range_result result;
-
-    if (!f || x->request.method != METHOD_GET || !from_store(x) || x->entry->head->status != 200 ||
-        entry_length(x->entry) == LENGTH_UNKNOWN || x->out.open ||
-        !conditional_if_range_holds(&x->request.fields, &s, clock_wall_s()))
-        return RANGE_IGNORE;
-    result = range_parse(f->value, entry_length(x->entry), r, 1, &n);
-    return result == RANGE_OK && n != 1 ? RANGE_IGNORE : result;
-}
-
 /* Trailers can only follow a chunked body: with some, a length that was not announced stays unsaid.
  */
 static uint64_t
@@ -153,7 +165,7 @@ length_to_announce(const struct exchange *x)
 {
     const struct entry *e = x->entry;
 
-    if (e->length != LENGTH_UNKNOWN || (exchange_is_head(x) && !from_store(x)))
+    if (e->length != LENGTH_UNKNOWN || (exchange_is_head(x) && !exchange_from_store(x)))
         return e->length;
     if (body_state(e->body) == BODY_COMPLETE && body_trailer(e->body).n)
         return LENGTH_UNKNOWN;
@@ -181,11 +193,33 @@ answer_whole(struct exchange *x)
     return STEP_WAIT;
 }
 
+/* What is cut already while it comes in was chosen then. */
+static enum range_result
+ranges_wanted(struct exchange *x)
+{
+    if (x->out.open || x->n_give)
+        return x->n_give ? RANGE_OK : RANGE_IGNORE;
+    return parts_choose(x);
+}
+
+static enum step
+answer_what_is_wanted(struct exchange *x)
+{
+    switch (ranges_wanted(x)) {
+    case RANGE_OK:
+        return x->n_give == 1 ? answer_range(x) : answer_ranges(x);
+    case RANGE_UNSATISFIABLE:
+        return answer_unsatisfiable(x);
+    case RANGE_IGNORE:
+        break;
+    }
+    return answer_whole(x);
+}
+
 static enum step
 step_deliver(struct exchange *x)
 {
-    struct selected s = selected_of(x->entry->head);
-    struct byte_range r;
+    struct selected s = exchange_selected(x->entry->head);
 
     if (outcome_is_hit(x))
         counter_add(COUNTER_CLIENT_HITS, 1);
@@ -193,22 +227,14 @@ step_deliver(struct exchange *x)
         exchange_finish(x);
         return STEP_DONE;
     }
-    if (from_store(x) && x->entry->head->status == 200 &&
+    if (exchange_from_store(x) && x->entry->head->status == 200 &&
         conditional_is_present(&x->request.fields)) {
         enum precondition p = conditional_evaluate(&x->request, &s, clock_wall_s());
 
         if (p != PRECONDITION_PASS)
             return answer_condition(x, p);
     }
-    switch (wanted_range(x, &r)) {
-    case RANGE_OK:
-        return answer_range(x, &r);
-    case RANGE_UNSATISFIABLE:
-        return answer_unsatisfiable(x);
-    case RANGE_IGNORE:
-        break;
-    }
-    return answer_whole(x);
+    return answer_what_is_wanted(x);
 }
 
 /* ---- answers of our own ---- */

@@ -47,6 +47,11 @@ look(struct exchange *x)
         entry_unref(&x->stored);
     if (x->stored && acl_list_check(x->policy->send_hit, &x->facts) == ACL_DENY)
         entry_unref(&x->stored);
+    if (!x->stored && x->range) {
+        parts_look(x);
+        if (x->stored)
+            return;
+    }
     x->reuse = reuse_decide(&x->request, &x->cc, x->stored ? x->stored->head : NULL, x->rule,
                             &x->policy->reuse, clock_mono_ms());
     x->fwd = x->stored ? x->reuse.why : x->vary_miss ? "vary-miss" : "uri-miss";
@@ -81,7 +86,8 @@ step_lookup(struct exchange *x)
 
     x->rule = policy_refresh_rule(x->policy, x->url);
     x->may_serve = (get || exchange_is_head(x)) && cache_allows(x);
-    x->may_store = x->may_serve && get && !x->body && !fields_find(&x->request.fields, FIELD_RANGE);
+    x->may_store = x->may_serve && get && !x->body;
+    parts_begin(x);
     if (!x->may_serve) {
         if (x->cc.only_if_cached)
             return exchange_fail(x, FAULT_ONLY_IF_CACHED, 0);
@@ -116,6 +122,7 @@ static bool
 may_collapse(const struct exchange *x)
 {
     return x->policy->collapse && x->waits < WAITS_MAX && x->may_store &&
+           (!x->range || x->whole_asked) &&
            (x->stored || !conditional_is_present(&x->request.fields)) && !x->cc.no_store &&
            !x->cc.no_cache;
 }
@@ -138,6 +145,7 @@ step_reserve(struct exchange *x)
             exchange_finish(x);
         return STEP_WAIT;
     }
+    parts_look_for_beginning(x);
     return exchange_next(x, x->stored ? &VALIDATE : &FORWARD);
 }
 

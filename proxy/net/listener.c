@@ -129,6 +129,9 @@ listener_resume(void *owner)
 {
     struct listener *l = owner;
 
+    /* When the reserve was spent, somebody else may have taken the descriptor that was to become
+     * the next one. */
+    fds_reserve_refill();
     loop_io_want(&l->io, LOOP_READ);
 }
 

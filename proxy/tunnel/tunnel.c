@@ -5,6 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -16,6 +19,7 @@
 #define SPLICE_AFTER (64 * 1024)
 #define SPLICE_BYTES (1024 * 1024)
 #define ROUNDS 4
+#define PROBE_AFTER_S 120
 
 struct way { /* one direction */
     struct transport *from, *to;
@@ -182,7 +186,7 @@ pass_end_on(struct way *w)
     (void)transport_shutdown(w->to);
 }
 
-/* Nobody takes these bytes any more. The other direction may still have some, and ends by itself. */
+/* Nobody takes these bytes any more. The other direction may still have some and ends by itself. */
 static void
 way_cut(struct way *w)
 {
@@ -253,6 +257,17 @@ way_init(struct way *w, struct transport *from, struct transport *to, struct spa
     buf_add(&w->held, early);
 }
 
+/* A tunnel may be quiet for long, and a peer that lost its power or its route never says so. The
+ * system's usual two hours before it asks are more than most tunnels live. */
+static void
+probe_when_quiet(int fd)
+{
+    int on = 1, after_s = PROBE_AFTER_S;
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &after_s, sizeof after_s);
+}
+
 struct tunnel *
 tunnel_start(struct loop *l, const struct tunnel_options *o)
 {
@@ -265,6 +280,8 @@ tunnel_start(struct loop *l, const struct tunnel_options *o)
     transport_tcp_open(&t->server, l, o->server_fd, LOOP_TUNNEL, tunnel_io, t);
     fds_purpose(o->client_fd, FD_TUNNEL);
     fds_purpose(o->server_fd, FD_TUNNEL);
+    probe_when_quiet(o->client_fd);
+    probe_when_quiet(o->server_fd);
     way_init(&t->up, &t->client, &t->server, o->to_server);
     way_init(&t->down, &t->server, &t->client, o->to_client);
     loop_timer_init(&t->idle, l, tunnel_idle, t);

@@ -75,7 +75,7 @@ fill_fail(struct fill *f, enum fault why, int error)
     counter_add(COUNTER_SERVER_ERRORS, 1);
     if (e) {
         if (f->stored)
-            store_withdraw(f->up->store, e);
+            store_salvage(f->up->store, e);
         body_fail(e->body, why);
         fill_end(f);
         return;

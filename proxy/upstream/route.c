@@ -1,9 +1,11 @@
 /* Where to: addresses from the order, the cache of answers or a name server; then an idle
  * connection to one of them, else the race of dial. */
 #include <errno.h>
+#include <sys/socket.h>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/fds.h"
 #include "base/counters.h"
 #include "proxy/upstream/fill_private.h"
 
@@ -38,17 +40,40 @@ upstream_connect_fault(int error)
     }
 }
 
+static bool
+is_any(const struct addr *a)
+{
+    return a->sa.sa_family == AF_INET ? a->v4.sin_addr.s_addr == INADDR_ANY
+                                      : IN6_IS_ADDR_UNSPECIFIED(&a->v6.sin6_addr);
+}
+
+/* Only this machine's addresses can be bound. Asked only for a port we listen on. */
+static bool
+is_of_this_machine(const struct addr *to)
+{
+    struct addr at = *to;
+    int fd = socket(to->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool bound;
+
+    if (fd < 0)
+        return addr_is_loopback(to);
+    fds_adopt(fd, FD_OTHER);
+    addr_set_port(&at, 0);
+    bound = bind(fd, &at.sa, addr_len(&at)) == 0;
+    fds_close(fd);
+    return bound;
+}
+
 /* Our own listening socket as a destination is a loop, whatever name led there. */
 bool
 upstream_is_self(const struct upstream *u, const struct addr *to, uint16_t port)
 {
     for (unsigned i = 0; i < u->n_self; i++) {
         const struct addr *own = &u->self[i];
-        bool wildcard = own->sa.sa_family == AF_INET ? own->v4.sin_addr.s_addr == INADDR_ANY
-                                                     : IN6_IS_ADDR_UNSPECIFIED(&own->v6.sin6_addr);
 
-        if (addr_port(own) == port &&
-            (wildcard ? addr_is_loopback(to) : addr_compare(own, to) == 0))
+        if (addr_port(own) == port && (is_any(own)  ? is_of_this_machine(to)
+                                       : is_any(to) ? addr_is_loopback(own)
+                                                    : addr_compare(own, to) == 0))
             return true;
     }
     return false;

@@ -14,9 +14,7 @@ PROXY, STRANGER = "192.0.2.1", "192.0.2.2"        # RFC 5737: documentation, on 
 
 
 @unittest.skipUnless(os.environ.get(INSIDE), "runs in a namespace")
-class Strangers(Scenario):
-    """G-35: never an open proxy, and the status pages are for this machine."""
-
+class InNamespace(Scenario):
     def proxy(self, *lines, access=""):
         port = harness.PortLease(PROXY)
         self.addCleanup(port.release)
@@ -29,10 +27,15 @@ class Strangers(Scenario):
         with Client((PROXY, self.port), source=source) as c:
             return c.get(url, *(("Host: proxy",) if url.startswith("/") else ()), method=method)
 
+
+class Strangers(InNamespace):
+    """Never an open proxy, and the status pages are for this machine."""
+
     def test_a_configuration_without_rules_lets_nobody_in(self):
         o = self.origin(reply(body=b"x"), host=PROXY)
         self.proxy()
-        for url, method in ((o.url("/"), "GET"), ("%s:25" % PROXY, "CONNECT"), ("%s:443" % PROXY, "CONNECT"), (o.url("/"), "PURGE")):
+        for url, method in ((o.url("/"), "GET"), (o.url("/"), "PURGE"),
+                            *(("%s:%d" % (PROXY, port), "CONNECT") for port in (22, 25, 443, 6379))):
             self.assertEqual(self.ask(url, method).status, 403, (url, method))
         self.assertEqual(o.connections, 0)
 
@@ -55,11 +58,68 @@ class Strangers(Scenario):
         self.proxy("http_access allow to_localhost", access="http_access deny all")
         self.assertEqual(self.ask(o.url("/")).body, b"inside")
 
+    def test_our_own_socket_is_a_loop_under_every_address_of_this_machine(self):
+        """RFC 9110 7.6.3: found before a request or a tunnel has gone round even once."""
+        everywhere = harness.PortLease("0.0.0.0")
+        self.addCleanup(everywhere.release)
+        self.proxy(" http_port 0.0.0.0:%d" % everywhere.number, "http_access allow to_localhost",
+                   access="http_access allow all")
+        for host in PROXY, "127.0.0.1", "0.0.0.0":
+            for url, method in (("http://%s:%d/" % (host, everywhere.number), "GET"),
+                                ("%s:%d" % (host, everywhere.number), "CONNECT")):
+                self.assertEqual(self.ask(url, method).status, 508, url)
+
     def test_who_is_allowed_is_served(self):
         o = self.origin(reply(body=b"x"), host=PROXY)
         self.proxy("acl there src %s" % STRANGER, "http_access allow there", access="http_access deny all")
         self.assertEqual(self.ask(o.url("/")).body, b"x")
         self.assertEqual(self.ask(o.url("/"), source=PROXY).status, 403)
+
+
+class Shipped(InNamespace):
+    """The configuration that --print-conf shows, as it is and with one network let in."""
+    OURS = ("http_port ", "access_log ", "cache_mem ")
+
+    def shipped(self, let_in=False):
+        text = harness.run_cuttle("--print-conf")[1]
+        if let_in:
+            text = text.replace("#http_access allow localnet", "http_access allow localnet")
+            text = "acl localnet src %s\n" % STRANGER + text
+        self.p = self.proxy(*(line for line in text.splitlines() if not line.startswith(self.OURS)))
+
+    def ask_from_here(self, url, method="GET"):
+        with Client(self.p.address) as c:
+            return c.get(url, *(("Host: proxy",) if url.startswith("/") else ()), method=method)
+
+    def origins(self, *ports):
+        return [self.origin(reply(body=b"x"), host=PROXY, port=port) for port in ports]
+
+    def test_strangers_get_nothing_from_it(self):
+        self.shipped()
+        origins = self.origins(22, 25, 80, 443, 6379)
+        for o in origins:
+            for url, method in (o.url("/"), "GET"), (o.authority, "CONNECT"), (o.url("/"), "PURGE"):
+                self.assertEqual(self.ask(url, method).status, 403, (url, method))
+        for page in "/", "/squid-internal-mgr/info", "/metrics":
+            self.assertEqual(self.ask(page).status, 403, page)
+        self.assertEqual([o.connections for o in origins], [0] * 5)
+
+    def test_who_is_let_in_goes_to_the_web_alone(self):
+        """From this machine as from the network that was named."""
+        self.shipped(let_in=True)
+        web, tls, *closed = self.origins(80, 443, 22, 25, 465)
+        for ask in self.ask, self.ask_from_here:
+            self.assertEqual(ask(web.url("/")).body, b"x")
+            self.assertEqual(ask(tls.authority, "CONNECT").status, 200)
+            for o in closed:
+                self.assertEqual(ask(o.url("/")).status, 403, o.port)
+            for o in (*closed, web):
+                self.assertEqual(ask(o.authority, "CONNECT").status, 403, o.port)
+            self.assertEqual(ask("%s:6379" % PROXY, "CONNECT").status, 403)
+            self.assertEqual(ask(web.url("/"), "PURGE").status, 403)
+        self.assertEqual([o.connections for o in closed], [0] * 3)
+        self.assertEqual(self.ask("/squid-internal-mgr/info").status, 403)
+        self.assertEqual(self.ask_from_here("/squid-internal-mgr/info").status, 200)
 
 
 def in_namespace():

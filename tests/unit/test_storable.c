@@ -65,7 +65,6 @@ what_speaks_about_one_request_is_not_stored(void **state)
 
     for (unsigned i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
         assert_refused("status", .status = statuses[i], .fields = FRESH);
-    assert_refused("partial", .status = 206, .fields = FRESH);
 }
 
 /* RFC 9111 section 3, last bullet: a status allows heuristics, or something explicit does. */

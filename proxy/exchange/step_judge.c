@@ -1,0 +1,428 @@
+/* What an answer of the next hop means for the store and for the client. */
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/counters.h"
+#include "cache/invalidate.h"
+#include "cache/storable.h"
+#include "cache/validate.h"
+#include "cache/vary.h"
+#include "proxy/exchange/states.h"
+
+/* ---- what the fill tells ---- */
+
+static void
+fill_interim(void *owner, const struct response_head *r)
+{
+    struct exchange *x = owner;
+    struct fields f = r->fields;
+
+    forwarding_clean(&f);
+    if (x->client.ops && x->request.minor >= 1)
+        x->client.ops->interim(x->client.responder, r->status, &f);
+}
+
+static void
+note_server(struct exchange *x, const struct fill *f)
+{
+    x->server = *fill_server(f);
+    x->times = fill_times_of(f);
+}
+
+static void
+fill_head(void *owner, const struct response_head *r, const struct framed *framing,
+          const struct head_times *t)
+{
+    struct exchange *x = owner;
+
+    note_server(x, x->fill);
+    x->response = r;
+    x->response_framing = framing;
+    x->response_times = t;
+    x->server_status = r->status;
+    exchange_resume(x);
+}
+
+static void
+fill_upgraded(void *owner, const struct response_head *r, struct conn **conn, struct span early)
+{
+    struct exchange *x = owner;
+
+    note_server(x, x->fill);
+    fill_release(&x->fill); /* it has no events any more and ends by itself */
+    x->server_status = r->status;
+    x->upgraded = *conn;
+    *conn = NULL;
+    buf_add(&x->early, early);
+    x->response = r;
+    x->state = &TUNNEL;
+    exchange_resume(x);
+}
+
+static void
+fill_failed(void *owner, const struct fill *f, enum fault why, int error)
+{
+    struct exchange *x = owner;
+
+    note_server(x, f);
+    x->fault = why;
+    x->error = error;
+    exchange_resume(x);
+}
+
+const struct fill_events exchange_fill_events = {fill_interim, fill_head, fill_upgraded,
+                                                 fill_failed};
+
+/* ---- judging the answer ---- */
+
+/* No usable answer: a stale response may stand in (RFC 9111 section 4.2.4). */
+static bool
+stale_may_stand_in(struct exchange *x, unsigned status)
+{
+    return x->stored && reuse_after_failure(&x->cc, x->stored->head, x->rule, &x->policy->reuse,
+                                            status, clock_mono_ms());
+}
+
+static enum step
+serve_stale(struct exchange *x)
+{
+    x->how = HOW_FAIL_OLD;
+    x->entry = x->stored;
+    x->stored = NULL;
+    if (x->ticket)
+        store_abandon(x->env->store, &x->ticket, false, x->entry);
+    return exchange_next(x, &DELIVER);
+}
+
+static enum step
+judge_failure(struct exchange *x)
+{
+    if (x->fault != FAULT_CLIENT_GONE && stale_may_stand_in(x, 0))
+        return serve_stale(x);
+    return exchange_fail(x, x->fault, x->error);
+}
+
+/* A copy: the fill's own keeps its fields for the questions that come later. */
+static struct response_head
+cleaned(struct exchange *x)
+{
+    struct response_head r = *x->response;
+    unsigned n = r.fields.n;
+
+    r.fields.cap = n + 2;
+    r.fields.at = arena_alloc(&x->arena, r.fields.cap * sizeof *r.fields.at);
+    memcpy(r.fields.at, x->response->fields.at, n * sizeof *r.fields.at);
+    forwarding_clean(&r.fields);
+    if (x->policy->via)
+        forwarding_add_via(&r.fields, &x->arena, r.minor, x->policy->pseudonym);
+    return r;
+}
+
+/* The body of a fill nobody needs: a 304, or an error whose place a stale response takes. */
+static void
+drop_fill(struct exchange *x)
+{
+    struct body *b;
+    struct head *h;
+    struct entry *e;
+
+    if (x->response_framing->how != FRAMING_NONE) {
+        fill_cancel(&x->fill);
+        return;
+    }
+    b = body_new(BODY_PASS, 0, x->env->loop, fill_room_task(x->fill));
+    h = head_new(&x->request, x->response, x->response_times);
+    e = entry_new(&h, &b, SPAN_NONE, 0);
+    fill_into(x->fill, e, false, false, 0);
+    fill_release(&x->fill);
+    entry_unref(&e);
+}
+
+static struct entry *
+validated(struct exchange *x)
+{
+    struct head *heads[8];
+    int i;
+
+    for (unsigned k = 0; k < x->n_variants; k++)
+        heads[k] = x->variants[k]->head;
+    i = validate_select(x->response, heads, x->n_variants);
+    return i < 0 ? NULL : x->variants[i];
+}
+
+static enum step
+judge_not_modified(struct exchange *x, struct entry *old)
+{
+    struct response_head r = cleaned(x);
+    struct head *h = head_freshen(old->head, &x->request, &r, x->response_times);
+    struct entry *fresh = entry_freshened(old, &h);
+
+    counter_add(COUNTER_NOT_MODIFIED, 1);
+    drop_fill(x);
+    if (!response_storable(&x->request, &x->cc, fresh->head, x->rule).yes)
+        store_withdraw(x->env->store, old); /* the 304 took the permission back */
+    else if (x->ticket)
+        store_freshen(x->env->store, &x->ticket, old, fresh);
+    if (x->ticket)
+        store_abandon(x->env->store, &x->ticket, true, NULL);
+    x->how = HOW_UNMODIFIED;
+    x->entry = fresh;
+    return exchange_next(x, &DELIVER);
+}
+
+static void
+invalidate(struct exchange *x)
+{
+    struct span uris[3];
+    unsigned n = invalidate_targets(&x->request, x->response, &x->arena, uris);
+
+    for (unsigned i = 0; i < n; i++) {
+        struct cache_key key = cache_key_of(uris[i]);
+
+        (void)store_invalidate(x->env->store, &key);
+    }
+}
+
+/* RFC 9111 section 4.3.5: what is told of the stored response is taken over, unless it may no
+ * longer be stored then. */
+static void
+freshen_by_head(struct exchange *x, struct entry *stored)
+{
+    struct response_head r = cleaned(x);
+    struct head *h = head_freshen(stored->head, &x->request, &r, x->response_times);
+    struct entry *fresh = entry_freshened(stored, &h);
+    struct request_head as_get = x->request;
+
+    as_get.method = METHOD_GET;
+    if (response_storable(&as_get, &x->cc, fresh->head, x->rule).yes)
+        store_refresh(x->env->store, stored, fresh);
+    else
+        store_withdraw(x->env->store, stored);
+    entry_unref(&fresh);
+}
+
+/* The answer to a HEAD freshens or invalidates the stored one to a GET, but is not stored itself.
+ */
+static void
+judge_head(struct exchange *x)
+{
+    struct entry *stored;
+    bool vary_miss;
+
+    if (!exchange_is_head(x) || !x->may_serve || x->response->status != 200)
+        return;
+    stored = store_lookup(x->env->store, &x->key, &x->request, &vary_miss);
+    if (!stored)
+        return;
+    if (validate_head_fits(x->response, stored->head, entry_length(stored)))
+        freshen_by_head(x, stored);
+    else
+        store_withdraw(x->env->store, stored);
+    entry_unref(&stored);
+}
+
+static uint64_t
+expected_length(const struct exchange *x)
+{
+    switch (x->response_framing->how) {
+    case FRAMING_LENGTH:
+        return x->response_framing->length;
+    case FRAMING_NONE:
+        return 0;
+    default:
+        return LENGTH_UNKNOWN;
+    }
+}
+
+static bool
+worth_keeping(const struct exchange *x, uint64_t length)
+{
+    if (!x->may_store || !x->ticket || (length != LENGTH_UNKNOWN && length > x->policy->keep_bytes))
+        return false;
+    return (int64_t)(length == LENGTH_UNKNOWN ? INT64_MAX : (int64_t)length) >=
+               x->policy->conf->minimum_object_size &&
+           acl_list_check(x->policy->store_miss, &x->facts) != ACL_DENY;
+}
+
+/* What was not for all says so to those who come next; a part is no word about the whole. */
+static void
+settle_ticket(struct exchange *x, struct entry *e, const struct storable *s)
+{
+    if (!x->ticket)
+        return;
+    if (x->stored_ok)
+        store_publish(x->env->store, &x->ticket, e);
+    else
+        store_abandon(x->env->store, &x->ticket, !s->shareable && !x->range, NULL);
+}
+
+/* Length of the representation for HEAD answers, else of the body. */
+static uint64_t
+announced_length(struct exchange *x, uint64_t length)
+{
+    const struct field *f = fields_find(&x->response->fields, FIELD_CONTENT_LENGTH);
+    uint64_t n;
+
+    if ((exchange_is_head(x) || x->response->status == 304) && f &&
+        span_to_uint(f->value, UINT64_MAX / 16, &n))
+        return n;
+    return exchange_is_head(x) || x->response->status == 304 ? LENGTH_UNKNOWN : length;
+}
+
+/* The answer to a POST that stands for a GET: nobody has waited for it. */
+static void
+reserve_for_post(struct exchange *x)
+{
+    if (x->request.method != METHOD_POST || x->ticket ||
+        acl_list_check(x->policy->cache, &x->facts) == ACL_DENY)
+        return;
+    x->key = cache_key_of(x->url);
+    x->may_store = true;
+    (void)store_reserve(x->env->store, &x->key, &x->request, false, &x->waiter, &x->ticket);
+}
+
+static void
+decide_storing(struct exchange *x, struct arrival *a, const struct storable *s)
+{
+    x->unstored = s->yes ? NULL : s->why;
+    if (s->yes)
+        reserve_for_post(x);
+    x->stored_ok = s->yes && worth_keeping(x, a->length);
+    if (x->stored_ok && x->response->status == 206 && !a->before)
+        x->stored_ok = parts_take_part(x, a) && worth_keeping(x, a->length);
+    if (s->yes && !x->stored_ok)
+        x->unstored = x->may_store ? "size-or-part" : NULL;
+}
+
+/* The reader is there before the first byte: what passes is not kept for it. */
+static void
+open_early(struct exchange *x)
+{
+    uint64_t at = 0, n_bytes = UINT64_MAX;
+
+    if (x->background || (x->whole_asked && parts_choose(x) == RANGE_UNSATISFIABLE) ||
+        x->n_give > 1)
+        return;
+    if (x->n_give) {
+        at = x->give->first - (x->entry->part ? x->entry->part->from : 0);
+        n_bytes = x->give->last - x->give->first + 1;
+    }
+    if (!entry_source_open(&x->out, x->entry, at, n_bytes, x->env->loop, x->client.wake))
+        UNREACHABLE();
+}
+
+static void
+take_beginning(struct exchange *x, struct arrival *a)
+{
+    if (!a->before)
+        return;
+    body_append_of(x->entry->body, a->before->body, 0, a->n_before);
+    if (a->before != x->part)
+        entry_unref(&a->before);
+}
+
+static struct entry *
+entry_of(struct exchange *x, struct arrival *a)
+{
+    bool never;
+    struct span vary = vary_spec(&a->head->fields, &x->request.fields, &x->arena, &never);
+    struct body *b = body_new(x->stored_ok ? BODY_KEEP : BODY_PASS, a->length, x->env->loop,
+                              fill_room_task(x->fill));
+
+    return entry_new_part(&a->head, &b, vary, a->announced, a->is_part ? &a->part : NULL);
+}
+
+static enum step
+take_answer(struct exchange *x, struct arrival *a)
+{
+    struct storable s = response_storable(&x->request, &x->cc, a->head, x->rule);
+    bool alone;
+
+    decide_storing(x, a, &s);
+    alone = x->background || (x->whole_asked && x->stored_ok);
+    x->entry = entry_of(x, a);
+    open_early(x);
+    take_beginning(x, a);
+    if (x->stored && x->response->status < 500 && !exchange_is_head(x))
+        store_withdraw(x->env->store, x->stored);
+    settle_ticket(x, x->entry, &s);
+    fill_into(x->fill, x->entry, x->stored_ok, alone, x->policy->keep_bytes);
+    if (body_state(x->entry->body) == BODY_FAILED) /* nothing of it has gone out yet */
+        return exchange_fail(x, body_fault(x->entry->body), 0);
+    return exchange_next(x, &DELIVER);
+}
+
+static bool
+is_failure_status(unsigned status)
+{
+    return status == 500 || status == 502 || status == 503 || status == 504;
+}
+
+/* A 304 that fits nothing we have, or a rest that does not belong to what we have: once more,
+ * without conditions (RFC 9111 section 4.3.4). */
+static enum step
+ask_plainly(struct exchange *x)
+{
+    drop_fill(x);
+    while (x->n_variants)
+        entry_unref(&x->variants[--x->n_variants]);
+    if (x->part) {
+        store_withdraw(x->env->store, x->part);
+        entry_unref(&x->part);
+    }
+    fields_remove(&x->request.fields, FIELD_IF_NONE_MATCH);
+    fields_remove(&x->request.fields, FIELD_IF_MODIFIED_SINCE);
+    return exchange_next(x, &FORWARD);
+}
+
+static enum step
+judge_answer(struct exchange *x)
+{
+    uint64_t length = expected_length(x);
+    struct response_head r = cleaned(x);
+    struct arrival a = {.r = &r, .length = length, .announced = announced_length(x, length)};
+    unsigned status = x->response->status;
+
+    a.head = head_new(&x->request, &r, x->response_times);
+    if (x->part && (status == 206 || status == 416) && !parts_take_rest(x, &a)) {
+        head_unref(&a.head);
+        return ask_plainly(x);
+    }
+    return take_answer(x, &a);
+}
+
+static enum step
+judge(struct exchange *x)
+{
+    struct entry *old;
+
+    invalidate(x);
+    judge_head(x);
+    if (x->n_variants && x->response->status == 304)
+        return (old = validated(x)) != NULL ? judge_not_modified(x, old) : ask_plainly(x);
+    if (x->stored && is_failure_status(x->response->status)) {
+        if (stale_may_stand_in(x, x->response->status)) {
+            drop_fill(x);
+            return serve_stale(x);
+        }
+        x->how = HOW_FAIL_ERROR;
+    }
+    return judge_answer(x);
+}
+
+static enum step
+step_judge(struct exchange *x)
+{
+    enum step r;
+
+    if (x->fault)
+        return judge_failure(x);
+    if (!x->response)
+        return STEP_WAIT;
+    r = judge(x);
+    x->response = NULL;
+    x->response_framing = NULL;
+    x->response_times = NULL;
+    return r;
+}
+
+const struct exchange_state JUDGE = {"waiting for the answer", step_judge};
