@@ -400,6 +400,24 @@ body_append_of(struct body *b, const struct body *from, uint64_t at, uint64_t n_
 }
 
 void
+body_copy_out(const struct body *b, uint64_t at, char *to, size_t n_bytes)
+{
+    CHECK(body_mode(b) == BODY_KEEP && at + n_bytes <= published_of(b));
+    for (const struct chunk *c = b->first; c && n_bytes; c = chunk_next(c)) {
+        uint64_t skip = at > c->at ? at - c->at : 0;
+        size_t n;
+
+        if (skip >= c->room)
+            continue;
+        n = c->room - skip < n_bytes ? (size_t)(c->room - skip) : n_bytes;
+        memcpy(to, c->bytes + skip, n);
+        to += n;
+        at += n;
+        n_bytes -= n;
+    }
+}
+
+void
 body_detach_fill(struct body *b)
 {
     CHECK_OBJ(b, BODY_MAGIC);

@@ -64,6 +64,8 @@ void body_fail(struct body *b, enum fault why);
 struct body *body_salvage(const struct body *b);
 /* Appends n_bytes of `from`, which is complete, from its offset `at` on. */
 void body_append_of(struct body *b, const struct body *from, uint64_t at, uint64_t n_bytes);
+/* n_bytes of what is published, from `at` on; KEEP. Any thread, while the body is held. */
+void body_copy_out(const struct body *b, uint64_t at, char *to, size_t n_bytes);
 void body_detach_fill(struct body *b); /* the fill goes away: no wake of its task after this */
 
 /* ---- everybody ---- */

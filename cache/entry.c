@@ -58,10 +58,13 @@ struct entry *
 entry_freshened(const struct entry *old, struct head **head)
 {
     struct body *body = old->body;
+    struct entry *e;
 
     CHECK_OBJ(old, ENTRY_MAGIC);
     body_ref(body);
-    return entry_new_part(head, &body, old->vary, old->length, old->part);
+    e = entry_new_part(head, &body, old->vary, old->length, old->part);
+    e->client = old->client;
+    return e;
 }
 
 void

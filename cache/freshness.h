@@ -26,8 +26,10 @@ struct freshness {
     enum lifetime_origin origin;
 };
 
+/* RFC 9111 sections 4.2.1, 4.2.2, 4.2.3. */
 struct freshness freshness_at(const struct head *head, const struct refresh_rule *rule,
                               int64_t now_mono_ms);
+/* RFC 9111 section 4.2.1. */
 bool freshness_is_explicit(const struct head *head); /* max-age, s-maxage or Expires is there */
 static inline bool
 freshness_is_fresh(const struct freshness *f) /* response_is_fresh, 4.2 */

@@ -208,6 +208,13 @@ head_set_times(struct head *h, const struct dating *d, int64_t age_s, const stru
     h->response_ms = t->response_mono_ms;
 }
 
+/* RFC 9110 section 14.4: with other statuses a Content-Range means nothing. */
+static bool
+speaks_of_ranges(unsigned status)
+{
+    return status == 206 || status == 416;
+}
+
 struct head *
 head_new(const struct request_head *request, const struct response_head *response,
          const struct head_times *t)
@@ -219,7 +226,8 @@ head_new(const struct request_head *request, const struct response_head *respons
 
     dating_of(&d, f, t->response_wall_s);
     for (unsigned i = 0; i < f->n; i++)
-        if (field_is_kept(&f->at[i]) && f->at[i].id != FIELD_DATE)
+        if (field_is_kept(&f->at[i]) && f->at[i].id != FIELD_DATE &&
+            (f->at[i].id != FIELD_CONTENT_RANGE || speaks_of_ranges(response->status)))
             selection_add(&s, &f->at[i]);
     selection_add(&s, &d.field);
     h = head_build(response->status, response->reason, &s);
@@ -301,6 +309,59 @@ head_freshen(const struct head *stored, const struct request_head *request,
     head_read(h, t->response_wall_s);
     head_set_times(h, &d, age_value(by), t);
     h->had_authorization = stored->had_authorization;
+    return h;
+}
+
+/* "Name: value\r\n"... as put_field wrote it. false: it is not that. */
+static bool
+select_kept(struct selection *s, struct span block)
+{
+    while (block.n) {
+        size_t end = span_index(block, '\r');
+        struct span line = span_first(block, end);
+        size_t colon = span_index(line, ':');
+        struct field f;
+
+        if (colon == 0 || colon + 2 > line.n || end + 2 > block.n || block.at[end + 1] != '\n')
+            return false;
+        f.name = span_first(line, colon);
+        f.value = span_skip(line, colon + 2);
+        f.id = field_id_of(f.name);
+        selection_add(s, &f);
+        block = span_skip(block, end + 2);
+    }
+    return true;
+}
+
+static unsigned
+lines_of(struct span block)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < block.n; i++)
+        n += block.at[i] == '\n';
+    return n;
+}
+
+struct head *
+head_revive(const struct head_kept *k, int64_t now_wall_ms, int64_t now_mono_ms)
+{
+    struct selection s = {.at = mem_alloc((lines_of(k->block) + 1) * sizeof(struct field))};
+    int64_t resident_ms = not_negative(now_wall_ms - k->response_wall_ms);
+    struct head *h = NULL;
+
+    if (select_kept(&s, k->block)) {
+        h = head_build(k->status, k->reason, &s);
+        head_read(h, k->response_wall_ms / 1000);
+        h->date_s = date_of(&h->fields, FIELD_DATE, k->response_wall_ms / 1000);
+        h->date_given = k->date_given && h->date_s >= 0;
+        if (h->date_s < 0)
+            h->date_s = k->response_wall_ms / 1000;
+        h->initial_age_s = not_negative(k->initial_age_s);
+        h->response_ms = now_mono_ms - resident_ms;
+        h->had_authorization = k->had_authorization;
+    }
+    mem_free(s.at);
     return h;
 }
 

@@ -45,6 +45,16 @@ struct head *head_new(const struct request_head *request, const struct response_
  * taken over (Squid's habit). */
 struct head *head_freshen(const struct head *stored, const struct request_head *request,
                           const struct response_head *not_modified, const struct head_times *t);
+/* A head that was kept elsewhere as its block ("Name: value\r\n"...) and these numbers. */
+struct head_kept {
+    unsigned status;
+    struct span reason, block;
+    int64_t initial_age_s;    /* at response_wall_ms */
+    int64_t response_wall_ms; /* when it arrived */
+    bool had_authorization, date_given;
+};
+/* The time between then and now counts into its age. NULL: the block is none. */
+struct head *head_revive(const struct head_kept *k, int64_t now_wall_ms, int64_t now_mono_ms);
 void head_ref(struct head *h);
 void head_unref(struct head **held);
 

@@ -10,6 +10,7 @@ struct cache_key {
     struct span uri; /* canonical text (http/uri.h uri_text); borrowed */
 };
 
+/* RFC 9111 section 2. */
 struct cache_key cache_key_of(struct span canonical_uri);
 
 #endif

@@ -18,10 +18,12 @@ struct part {
 
 /* What a 206 with a body of body_bytes (UINT64_MAX: not announced) holds, asked for with `range`.
  * false: nothing that could be used again. out->range borrows from range. */
+/* RFC 9110 section 15.3.7, RFC 9111 section 3.3. */
 bool part_of_response(const struct response_head *r, uint64_t body_bytes, struct span range,
                       struct part *out);
 /* May n_bytes of it answer this Range alone? Placed: *cut says which bytes of the representation
  * these are. */
+/* RFC 9111 section 3.3. */
 bool part_answers(const struct part *p, uint64_t n_bytes, struct span range,
                   struct byte_range *cut);
 /* Its rest may be asked for, because a strong validator tells whether the rest belongs to it. */
@@ -33,8 +35,10 @@ struct span part_validator(const struct head *h);
 bool part_is_same(const struct head *a, const struct head *b);
 /* Does a part that ends before `end` go on with, or into, one that starts at `from` and ends behind
  * it? */
+/* RFC 9111 section 3.4. */
 bool part_joins(const struct part *p, uint64_t n_bytes, uint64_t from, uint64_t end);
 /* Is `old` of no use beside the newer one? */
+/* RFC 9111 section 3.4. */
 bool part_replaces(const struct part *newer, uint64_t newer_bytes, const struct part *old,
                    uint64_t old_bytes);
 

@@ -31,6 +31,7 @@ struct reuse_policy {
 
 /* head NULL: nothing stored. request_cc: cache_control_parse of the request; Pragma: no-cache
  * counts when it has no Cache-Control. */
+/* RFC 9111 sections 4, 4.2.4, 5.2.1; RFC 5861 section 3. */
 struct reuse reuse_decide(const struct request_head *request,
                           const struct cache_control *request_cc, const struct head *head,
                           const struct refresh_rule *rule, const struct reuse_policy *policy,

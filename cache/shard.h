@@ -27,6 +27,7 @@ struct store {
     _Atomic unsigned evict_from;
     int64_t unshareable_ms;
     const struct evict_policy *policy;
+    struct tiers *tiers;
     unsigned n_shards;
     struct store_shard *shards;
 };
@@ -52,6 +53,8 @@ void shard_note_victim(struct store *s,
                        struct store_shard *shard); /* after the order's end has changed */
 bool shard_entry_is_usable(const struct entry *e);
 bool shard_entry_selected_by(const struct entry *e, const struct request_head *request);
+void shard_put_again(struct store *s, struct store_node *node,
+                     struct entry *fresh); /* store.c: after a 304 */
 size_t shard_entry_cost(const struct entry *e);
 
 void shard_dead_release(struct list *dead);

@@ -121,7 +121,7 @@ refused_by_use(const struct head *head, const struct refresh_rule *rule)
         !status_is_heuristically_cacheable(head->status) &&
         !(head->status >= 400 && rule->negative_s > 0))
         return "no-freshness";
-    if (!usable_on_arrival(head, rule) && !head_has_validator(head))
+    if (!usable_on_arrival(head, rule) && !head_has_validator(head) && !rule->store_stale)
         return "no-validator";
     return NULL;
 }

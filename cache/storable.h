@@ -19,6 +19,7 @@ struct storable {
  * stored when its status is cacheable by default? Yes: with a heuristic lifetime of 0 it serves
  * collapsed requests, max-stale and stale-on-error (Squid stores it likewise when it has a
  * validator). min_fresh rule: see .c. */
+/* RFC 9111 sections 3, 3.5, 5.2.2. */
 struct storable response_storable(const struct request_head *request,
                                   const struct cache_control *request_cc, const struct head *head,
                                   const struct refresh_rule *rule);

@@ -11,10 +11,11 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "cache/shard.h"
+#include "cache/tier.h"
 
 #define STORE_MAGIC 0x5709e001u
 
-enum { SHARDS = 16, UNSHAREABLE_MS = 10000, PURGE_AT_ONCE = 256 };
+enum { SHARDS = 16, UNSHAREABLE_MS = 10000, PURGE_AT_ONCE = 256, PUT_AGAIN_BYTES = 256 * 1024 };
 
 /* ---- the store ---- */
 
@@ -27,6 +28,7 @@ store_new(const struct store_options *o)
     atomic_init(&s->limit, o->limit_bytes);
     s->unshareable_ms = o->unshareable_ms ? o->unshareable_ms : UNSHAREABLE_MS;
     s->policy = &evict_lru;
+    s->tiers = o->tiers;
     s->n_shards = o->shards ? o->shards : SHARDS;
     s->shards = mem_zalloc(s->n_shards * sizeof *s->shards);
     for (unsigned i = 0; i < s->n_shards; i++) {
@@ -194,6 +196,58 @@ store_variants(struct store *s, const struct cache_key *key, struct entry **out,
 
 /* ---- changing what is there ---- */
 
+static struct span
+node_uri(const struct store_node *node)
+{
+    return span_of(node->uri, node->uri_n);
+}
+
+/* Under the lock: it is only queued there. */
+static void
+put_on_disk(struct store *s, struct store_node *node, struct entry *e)
+{
+    if (!s->tiers || e->on_disk || e->part || body_state(e->body) != BODY_COMPLETE)
+        return;
+    e->on_disk = true;
+    tiers_put(s->tiers, node_uri(node), e);
+}
+
+/* A new head for what is there: small bodies are written again with it, of large ones the disk
+ * keeps the old head, which asks the origin once more after a restart. */
+void
+shard_put_again(struct store *s, struct store_node *node, struct entry *fresh)
+{
+    if (body_state(fresh->body) == BODY_COMPLETE && body_published(fresh->body) <= PUT_AGAIN_BYTES)
+        put_on_disk(s, node, fresh);
+}
+
+static void
+take_from_disk(struct store *s, struct span uri)
+{
+    if (s->tiers && tiers_have(s->tiers, uri))
+        tiers_remove(s->tiers, uri);
+}
+
+void
+store_adopt(struct store *s, const struct cache_key *key, struct entry *e)
+{
+    struct store_shard *shard = shard_of(s, key);
+    struct store_node *node;
+    struct list dead;
+
+    list_init(&dead);
+    pthread_mutex_lock(&shard->lock);
+    node = index_find(&shard->index, key);
+    if (node == NULL)
+        node = shard_node_add(s, shard, key);
+    if (shard_variant_with_spec(node, e->vary) == NULL)
+        shard_variant_add(s, shard, node, e, &dead);
+    shard_node_settle(s, shard, node);
+    pthread_mutex_unlock(&shard->lock);
+    shard_dead_release(&dead);
+    shard_evict_to_limit(s);
+}
+
 void
 store_charge(struct store *s, struct entry *e)
 {
@@ -210,6 +264,7 @@ store_charge(struct store *s, struct entry *e)
         store_total_add(s, cost);
         store_total_sub(s, e->charged);
         e->charged = cost;
+        put_on_disk(s, node, e);
         if (cost > store_limit_of(s)) {
             shard_variant_remove(s, e->shard, e, &dead);
             shard_node_settle(s, e->shard, node);
@@ -232,6 +287,8 @@ store_withdraw(struct store *s, struct entry *e)
     if (e->node) {
         struct store_node *node = e->node;
 
+        if (body_state(e->body) == BODY_COMPLETE)
+            take_from_disk(s, node_uri(node));
         shard_variant_remove(s, e->shard, e, &dead);
         shard_node_settle(s, e->shard, node);
     }
@@ -293,7 +350,8 @@ store_refresh(struct store *s, struct entry *old, struct entry *fresh)
         struct store_node *node = old->node;
 
         shard_variant_remove(s, old->shard, old, &dead);
-        shard_variant_add(s, old->shard, node, fresh, &dead);
+        if (shard_variant_add(s, old->shard, node, fresh, &dead))
+            shard_put_again(s, node, fresh);
         shard_node_settle(s, old->shard, node);
     }
     pthread_mutex_unlock(&old->shard->lock);
@@ -322,6 +380,10 @@ store_invalidate(struct store *s, const struct cache_key *key)
     }
     pthread_mutex_unlock(&shard->lock);
     shard_dead_release(&dead);
+    if (s->tiers && tiers_have(s->tiers, key->uri)) {
+        tiers_remove(s->tiers, key->uri);
+        n += n == 0;
+    }
     return n;
 }
 
@@ -330,6 +392,8 @@ void
 store_purge_all(struct store *s)
 {
     CHECK_OBJ(s, STORE_MAGIC);
+    if (s->tiers)
+        tiers_clear(s->tiers);
     for (unsigned i = 0; i < s->n_shards; i++) {
         struct store_shard *shard = &s->shards[i];
         uint64_t left;

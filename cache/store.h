@@ -19,11 +19,14 @@ struct store;
 struct ticket; /* the right (and duty) to bring a response for a key: ends by publish, freshen or
                   abandon, exactly once */
 
+struct tiers; /* cache/tier.h */
+
 struct store_options {
     uint64_t limit_bytes; /* cache_mem */
     unsigned shards;      /* 0: 16 */
     /* how long a key that turned out not shareable goes uncollapsed; 0: 10 s */
     int64_t unshareable_ms;
+    struct tiers *tiers; /* what is complete is put there too; NULL: none. Outlives the store */
 };
 
 struct store_waiter { /* inside its owner */
@@ -75,6 +78,8 @@ void store_freshen(struct store *s, struct ticket **t, struct entry *old, struct
  * an entry the waiters may still use although it is not stored (e.g. stale on arrival); NULL: none.
  * Ends the ticket. */
 void store_abandon(struct store *s, struct ticket **t, bool unshareable, struct entry *shared);
+/* An entry that came from a tier becomes findable, unless there is one already. */
+void store_adopt(struct store *s, const struct cache_key *key, struct entry *e);
 void store_charge(struct store *s,
                   struct entry *e); /* the body grew or is complete: count it, evict others */
 void store_withdraw(struct store *s,

@@ -5,6 +5,7 @@
 
 #include "cache/head.h"
 
+/* RFC 9111 section 4.3.1. */
 bool head_has_validator(const struct head *h);
 /* Replaces the client's own If-None-Match, If-Modified-Since, If-Match, If-Unmodified-Since,
  * If-Range and Range in f by those of the stored response(s). */

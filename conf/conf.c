@@ -97,6 +97,7 @@ free_lists(struct conf *c)
     mem_free(c->ports);
     mem_free(c->refresh);
     mem_free(c->range_limits);
+    mem_free(c->cache_dirs);
     mem_free(c->access_logs);
     mem_free(c->logformats);
 }

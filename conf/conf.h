@@ -69,6 +69,13 @@ struct conf_range_limit {
     struct conf_place place;
 };
 
+struct conf_cache_dir {
+    const char *path;
+    int64_t bytes, min_bytes, max_bytes; /* max_bytes -1: no limit of its own */
+    bool read_only;
+    struct conf_place place;
+};
+
 struct conf_access_log {
     const char
         *where; /* path, "stdout", "stderr", "none" ("stdio:" and "daemon:" prefixes removed) */
@@ -107,6 +114,8 @@ struct conf {
         http_reply_access; /* empty: a file that needs them is refused, `allow all` is dropped */
     struct conf_refresh *refresh;
     unsigned n_refresh;
+    struct conf_cache_dir *cache_dirs;
+    unsigned n_cache_dirs;
     struct conf_range_limit *range_limits;
     unsigned n_range_limits;
     struct conf_access_log *access_logs;
@@ -128,9 +137,9 @@ struct conf {
     /* numbers */
     int64_t workers, max_filedescriptors, logfile_rotate, ipcache_size, forward_max_tries;
     /* on or off */
-    bool via, collapsed_forwarding, client_persistent_connections, server_persistent_connections,
-        offline_mode, reload_into_ims, dns_v4_first, dns_defnames, strip_query_terms, log_mime_hdrs,
-        memory_cache_off;
+    bool via, host_verify_strict, collapsed_forwarding, client_persistent_connections,
+        server_persistent_connections, offline_mode, reload_into_ims, dns_v4_first, dns_defnames,
+        strip_query_terms, log_mime_hdrs, memory_cache_off;
     enum conf_forwarded_for forwarded_for;
     /* strings; NULL when not given */
     const char *visible_hostname, *cache_log, *pid_filename, *hosts_file, *dns_nameservers,

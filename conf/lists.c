@@ -8,6 +8,7 @@
 
 enum {
     PERCENT_MAX = 1000000,
+    CACHE_DIR_LEAST = 8,         /* megabytes: less holds too little to go round */
     MINUTES_MAX = INT32_MAX / 60 /* delta-seconds fit in 31 bits, RFC 9111 section 1.2.2 */
 };
 
@@ -163,4 +164,62 @@ set_range_limit(struct reader *r, const struct directive *d, const struct line *
     rule_terms(r, l->words + taken, l->n - taken, &limit.condition);
     r->c->range_limits = reader_grow(r->c->range_limits, r->c->n_range_limits, sizeof limit);
     r->c->range_limits[r->c->n_range_limits++] = limit;
+}
+
+static bool
+is_cache_type(struct span word)
+{
+    static const char *const types[] = {"ufs", "aufs", "diskd", "rock", "cuttle"};
+
+    for (unsigned i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (span_eq(word, span_str(types[i])))
+            return true;
+    return false;
+}
+
+static bool
+cache_dir_size(struct span word, const char *name, int64_t *bytes)
+{
+    size_t n = strlen(name);
+
+    return span_starts(word, span_of(name, n)) && value_number(span_skip(word, n), bytes) &&
+           *bytes >= -1;
+}
+
+/* Numbers are counts of folders; options that only tune Squid's stores are passed over. */
+static void
+cache_dir_option(struct reader *r, struct conf_cache_dir *d, struct span word)
+{
+    int64_t ignored;
+
+    if (span_eq(word, SPAN("no-store")) || span_eq(word, SPAN("read-only")))
+        d->read_only = true;
+    else if (!cache_dir_size(word, "min-size=", &d->min_bytes) &&
+             !cache_dir_size(word, "max-size=", &d->max_bytes) && !value_number(word, &ignored) &&
+             span_index(word, '=') == word.n)
+        reader_error(r, "expected min-size=, max-size= or no-store, not \"%.40s\"",
+                     reader_str(r, word));
+}
+
+void
+set_cache_dir(struct reader *r, const struct directive *d, const struct line *l)
+{
+    struct conf_cache_dir dir = {.max_bytes = -1, .place = r->place};
+    int64_t megabytes = 0;
+
+    (void)d;
+    if (l->n && span_eq(l->words[0].text, SPAN("null")))
+        return;
+    if (l->n < 3 || !is_cache_type(l->words[0].text) ||
+        !value_number(l->words[2].text, &megabytes) || megabytes < 1 || megabytes > 16 << 20) {
+        reader_error(r, "expected ufs, aufs, diskd or rock, a folder and 1 to %d megabytes",
+                     16 << 20);
+        return;
+    }
+    dir.path = reader_str(r, l->words[1].text);
+    dir.bytes = (megabytes < CACHE_DIR_LEAST ? CACHE_DIR_LEAST : megabytes) << 20;
+    for (unsigned i = 3; i < l->n; i++)
+        cache_dir_option(r, &dir, l->words[i].text);
+    r->c->cache_dirs = reader_grow(r->c->cache_dirs, r->c->n_cache_dirs, sizeof dir);
+    r->c->cache_dirs[r->c->n_cache_dirs++] = dir;
 }

@@ -24,6 +24,7 @@ static void (*const setters[])(struct reader *, const struct directive *, const 
     [DIRECTIVE_RULES] = set_rules,
     [DIRECTIVE_REFRESH] = set_refresh,
     [DIRECTIVE_RANGE_LIMIT] = set_range_limit,
+    [DIRECTIVE_CACHE_DIR] = set_cache_dir,
     [DIRECTIVE_ACCESS_LOG] = set_access_log,
     [DIRECTIVE_LOGFORMAT] = set_logformat,
 };
@@ -249,7 +250,7 @@ take_macro(struct span *rest, struct buf *out)
 static struct span
 expand(struct span text, struct buf *out)
 {
-    if (memmem(text.at, text.n, "${", 2) == NULL)
+    if (text.n == 0 || memmem(text.at, text.n, "${", 2) == NULL)
         return text;
     out->n = 0;
     while (text.n) {

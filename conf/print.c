@@ -199,6 +199,24 @@ dump_refresh(struct buf *out, const struct conf *c)
 }
 
 static void
+dump_cache_dirs(struct buf *out, const struct conf *c)
+{
+    for (unsigned i = 0; i < c->n_cache_dirs; i++) {
+        const struct conf_cache_dir *d = &c->cache_dirs[i];
+
+        BUF_ADD(out, "cache_dir rock");
+        add_word(out, d->path);
+        buf_addf(out, " %lld", (long long)(d->bytes >> 20));
+        if (d->min_bytes)
+            buf_addf(out, " min-size=%lld", (long long)d->min_bytes);
+        if (d->max_bytes >= 0)
+            buf_addf(out, " max-size=%lld", (long long)d->max_bytes);
+        buf_addf(out, "%s", d->read_only ? " no-store" : "");
+        end_line(out);
+    }
+}
+
+static void
 dump_range_limits(struct buf *out, const struct conf *c)
 {
     char text[VALUE_TEXT_MAX];
@@ -257,6 +275,9 @@ dump_list(struct buf *out, const struct conf *c, const struct directive *d)
         break;
     case DIRECTIVE_REFRESH:
         dump_refresh(out, c);
+        break;
+    case DIRECTIVE_CACHE_DIR:
+        dump_cache_dirs(out, c);
         break;
     case DIRECTIVE_RANGE_LIMIT:
         dump_range_limits(out, c);

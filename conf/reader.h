@@ -72,6 +72,7 @@ void set_servers(struct reader *r, const struct directive *d, const struct line 
 void set_port(struct reader *r, const struct directive *d, const struct line *l);
 void set_rules(struct reader *r, const struct directive *d, const struct line *l);
 void set_refresh(struct reader *r, const struct directive *d, const struct line *l);
+void set_cache_dir(struct reader *r, const struct directive *d, const struct line *l);
 void set_range_limit(struct reader *r, const struct directive *d, const struct line *l);
 void set_acl(struct reader *r, const struct directive *d, const struct line *l);
 void set_access_log(struct reader *r, const struct directive *d, const struct line *l);

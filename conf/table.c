@@ -48,6 +48,7 @@
 #define FIELD_ACL(name) 0
 #define FIELD_REFRESH(name) 0
 #define FIELD_RANGE_LIMIT(name) 0
+#define FIELD_CACHE_DIR(name) 0
 #define FIELD_ACCESS_LOG(name) 0
 #define FIELD_LOGFORMAT(name) 0
 #define FIELD_INCLUDE(name) 0

@@ -10,6 +10,7 @@
  * more than 50 years ahead of now_s means the past century. false: not a date. Seconds since the
  * epoch. */
 bool date_parse(struct span text, int64_t now_s, int64_t *out_s);
+/* RFC 9110 section 5.6.7. */
 size_t date_format(int64_t at_s,
                    char out[DATE_TEXT_MAX]); /* IMF-fixdate, NUL-terminated; returns 29 */
 

@@ -26,6 +26,7 @@ struct fields {
     unsigned n, cap;
 };
 
+/* RFC 9110 section 5.1: without case. */
 enum field_id field_id_of(struct span name); /* case-insensitive, a perfect or hashed lookup: hot */
 struct span field_name(enum field_id id);
 bool field_is_hop_by_hop(enum field_id id);
@@ -39,12 +40,14 @@ const struct field *fields_find(const struct fields *f, enum field_id id); /* th
 const struct field *fields_next(const struct fields *f, enum field_id id,
                                 const struct field *after);
 const struct field *fields_find_name(const struct fields *f, struct span name);
+/* RFC 9110 section 5.2. */
 unsigned fields_count(const struct fields *f, enum field_id id);
 void fields_remove(struct fields *f, enum field_id id);
 void fields_remove_name(struct fields *f, struct span name);
 /* All lines of id joined with ", " (RFC 9110 section 5.3); borrows when there is one; SPAN_NONE
  * when none. */
 struct span fields_join(const struct fields *f, struct arena *a, enum field_id id);
+/* RFC 9110 section 5.3. */
 struct span fields_join_name(const struct fields *f, struct arena *a, struct span name);
 
 /* Walks the members of a comma list (5.6.1): trimmed, empty ones skipped, commas inside quoted
@@ -52,6 +55,7 @@ struct span fields_join_name(const struct fields *f, struct arena *a, struct spa
 bool list_next(struct span *rest, struct span *member);
 /* Over all lines of id: is this token a member (case-insensitive; parameters after ';' do not
  * count)? */
+/* RFC 9110 section 5.6.1. */
 bool fields_has_token(const struct fields *f, enum field_id id, struct span token);
 
 #endif

@@ -27,6 +27,7 @@ enum h1_result h1_frame_response(const struct response_head *r, enum method m, s
 /* Is the connection kept after this message, by the sender's own words (RFC 9112 section 9.3)?
  * Proxy-Connection counts in requests of 1.0 clients. */
 bool h1_keeps_alive_request(const struct request_head *r);
+/* RFC 9112 section 9.3. */
 bool h1_keeps_alive_response(const struct response_head *r);
 
 /* Chunked coding, incremental (section 7.1): strict sizes, CRLF only, extensions skipped but
@@ -43,6 +44,7 @@ struct chunked {
 };
 enum chunked_result { CHUNKED_MORE, CHUNKED_DATA, CHUNKED_END, CHUNKED_BAD };
 
+/* RFC 9112 section 7.1. */
 void chunked_start(struct chunked *c);
 /* Consumes from *in. DATA: *data borrows from in. MORE: in is used up. END: the rest of *in is not
  * ours. trailer may be NULL. */

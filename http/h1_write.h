@@ -11,6 +11,7 @@ void h1_write_request_line(struct buf *b, struct span method,
 void h1_write_status_line(struct buf *b, unsigned status,
                           struct span reason); /* always HTTP/1.1; empty reason allowed */
 void h1_write_field(struct buf *b, struct span name, struct span value);
+/* RFC 9112 section 5. */
 void h1_write_fields(struct buf *b, const struct fields *f);
 /* "1a2b\r\n" of one chunk into out (at least 20 bytes); returns its length. */
 size_t h1_chunk_head(char *out, uint64_t n_bytes);

@@ -38,8 +38,11 @@ bool uri_resolve(const struct uri *base, struct span reference, struct arena *a,
  * logs show. */
 struct span uri_text(const struct uri *u, struct arena *a);
 /* host[:port when not the scheme's default], brackets for IPv6: the Host field to send. */
+/* RFC 9110 section 7.2. */
 struct span uri_host_field(const struct uri *u, struct arena *a);
+/* RFC 9110 section 4.3.1. */
 bool uri_same_origin(const struct uri *a, const struct uri *b);
+/* RFC 3986 section 3.2.2. */
 bool uri_host_is_name(struct span host); /* letters, digits, '-', '_', '.'; labels 1..63, 253 in
                                             all, one trailing dot allowed */
 

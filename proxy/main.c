@@ -24,7 +24,8 @@
 
 struct arguments {
     const char *conf, *command;
-    bool foreground, prepare, manual8, manual5;
+    bool foreground, prepare;
+    void (*manual)(struct buf *out); /* print this one */
     int debug;
 };
 
@@ -39,13 +40,14 @@ usage(int status)
           "  -k parse          read the configuration, say what is wrong, do nothing else\n"
           "  -k check          is a process with this configuration's pid file running?\n"
           "  -k reconfigure | rotate | shutdown | kill   signal that process\n"
-          "  -z                prepare cache directories (there is nothing to prepare for a cache "
-          "in memory)\n"
+          "  -z                make the stores of cache_dir (a start makes them too)\n"
           "  -d LEVEL          events shown: 0 errors to 5 everything (3: what an operator wants "
           "to know)\n"
           "  -v                version\n"
           "  --print-conf      the built-in configuration\n"
-          "  --man8, --man5    the manual pages, as roff\n",
+          "  --man8, --man5, --man7    the manual pages, as roff: the program, its configuration, "
+          "and\n"
+          "                    what it does where the standards leave a choice\n",
           status ? stderr : stdout);
     return status;
 }
@@ -73,9 +75,11 @@ parse_arguments(int argc, char **argv, struct arguments *a)
         else if (strcmp(w, "--print-conf") == 0)
             return fputs(conf_default_text(), stdout), exit(0), 0;
         else if (strcmp(w, "--man8") == 0)
-            a->manual8 = true;
+            a->manual = manual_cuttle8;
         else if (strcmp(w, "--man5") == 0)
-            a->manual5 = true;
+            a->manual = conf_manual;
+        else if (strcmp(w, "--man7") == 0)
+            a->manual = manual_http7;
         else
             return -1;
     }
@@ -90,14 +94,11 @@ say(const struct buf *lines)
 }
 
 static int
-print_manual(bool section5)
+print_manual(void (*manual)(struct buf *out))
 {
     struct buf text = {0};
 
-    if (section5)
-        conf_manual(&text);
-    else
-        manual_cuttle8(&text);
+    manual(&text);
     fwrite(text.at, 1, text.n, stdout);
     buf_free(&text);
     return 0;
@@ -112,6 +113,8 @@ command_parse(const struct arguments *a)
     struct conf *c = setup_read(a->conf, &notes, &errors);
     bool fine = c && setup_check(c, &errors);
 
+    if (fine && a->prepare)
+        fine = setup_prepare(c, &errors);
     say(&notes);
     say(&errors);
     if (c)
@@ -356,7 +359,8 @@ run_configured(const struct arguments *a, const struct conf *c, struct setup *s,
     return 0;
 }
 
-/* Nothing here is sized from the limit, so there is no reason to stay below what the system allows. */
+/* Nothing here is sized from the limit, so there is no reason to stay below what the system allows.
+ */
 static uint64_t
 hard_limit(void)
 {
@@ -420,8 +424,8 @@ main(int argc, char **argv)
         return usage(2);
     if (a.debug >= 0)
         log_show((enum log_level)(a.debug > LOG_DEBUG ? LOG_DEBUG : a.debug));
-    if (a.manual8 || a.manual5)
-        return print_manual(a.manual5);
+    if (a.manual)
+        return print_manual(a.manual);
     if (a.prepare)
         return command_parse(&a);
     if (a.command && strcmp(a.command, "parse") == 0)

@@ -1,5 +1,5 @@
-/* cuttle(8). The tables of faults and counters are the code's own, so that the page cannot fall
- * behind. */
+/* cuttle(8) and cuttle-http(7). The tables of faults and counters are the code's own, so that the
+ * page cannot fall behind. */
 #include "proxy/manual.h"
 
 #include "base/counters.h"
@@ -25,25 +25,6 @@ add_counters(struct buf *out)
         buf_addf(out, ".TP\n.B %s\n%s\n", counter_name(c), counter_text(c));
 }
 
-static void
-add_choices(struct buf *out)
-{
-    BUF_ADD(out, ".SH CHOICES\nWhere the standards leave a choice:\n"
-                 ".IP \\(bu\nAmbiguous framing is refused with 400 (requests) or 502 (responses) "
-                 "and the connection closed (RFC 9112 section 6.3).\n"
-                 ".IP \\(bu\nBare LF line ends, folded request fields and whitespace before a "
-                 "colon in requests are refused (RFC 9112 sections 2.2, 5.1, 5.2).\n"
-                 ".IP \\(bu\nA request that may have been acted upon is never sent twice: requests "
-                 "with a body and methods that are not idempotent always use a new connection (RFC "
-                 "9110 section 9.2.2).\n"
-                 ".IP \\(bu\nWhen an origin does not answer, a stale response goes out unless "
-                 "must-revalidate, proxy-revalidate, s-maxage or no-cache forbid it (RFC 9111 "
-                 "section 4.2.4).\n"
-                 ".IP \\(bu\nEqual requests are collapsed unless collapsed_forwarding is off.\n"
-                 ".IP \\(bu\nA half-closed client still gets its answer (RFC 9112 section 9.6).\n"
-                 ".IP \\(bu\nOrigin-form requests are for the proxy's own pages only.\n");
-}
-
 void
 manual_cuttle8(struct buf *out)
 {
@@ -52,7 +33,7 @@ manual_cuttle8(struct buf *out)
              CUTTLE_VERSION);
     BUF_ADD(out, ".SH SYNOPSIS\n.B cuttle\n[\\-N] [\\-z] [\\-f FILE] [\\-d LEVEL] [\\-k COMMAND] "
                  "[\\-v]\n.SH DESCRIPTION\n"
-                 "cuttle accepts HTTP/1.x clients, answers from a store in memory, and fetches "
+                 "cuttle accepts HTTP/1.x clients, answers from a store in memory and on disk, and fetches "
                  "what is missing from origins. It reads the squid.conf "
                  "dialect (see cuttle.conf(5)) and writes Squid's access log. It measures at all "
                  "times how many descriptors it holds for what, and "
@@ -65,7 +46,7 @@ manual_cuttle8(struct buf *out)
                  ".TP\n.B \\-k check\nExit status 0 if the process of pid_filename runs.\n"
                  ".TP\n.B \\-k reconfigure | rotate | shutdown | kill\nSend that process SIGHUP, "
                  "SIGUSR1, SIGTERM or SIGKILL.\n"
-                 ".TP\n.B \\-z\nPrepare cache directories: nothing to do for a cache in memory.\n"
+                 ".TP\n.B \\-z\nMake the stores of cache_dir and end; a start makes what is missing too.\n"
                  ".TP\n.B \\-d LEVEL\nEvents shown, 0 (fatal) to 5 (debug); 3 is the default.\n"
                  ".SH SIGNALS\n.TP\n.B SIGHUP\nRead the configuration again; with mistakes in it "
                  "the old one stays.\n"
@@ -74,8 +55,32 @@ manual_cuttle8(struct buf *out)
                  "shutdown_lifetime. Sent again: at once.\n"
                  ".SH PAGES\nhttp://PROXY/squid\\-internal\\-mgr/menu lists the reports; readiness "
                  "and filedescriptors are the measurement; /metrics is for Prometheus.\n");
-    add_choices(out);
     add_faults(out);
     add_counters(out);
-    BUF_ADD(out, ".SH SEE ALSO\ncuttle.conf(5)\n");
+    BUF_ADD(out, ".SH SEE ALSO\ncuttle.conf(5), cuttle\\-http(7)\n");
+}
+
+static const struct {
+    const char *topic, *section, *text; /* a heading has only a topic */
+} choices[] = {
+#define TOPIC(title) {title, NULL, NULL},
+#define CHOICE(section, text) {NULL, section, text},
+#include "proxy/choices.def"
+};
+
+void
+manual_http7(struct buf *out)
+{
+    buf_addf(
+        out,
+        ".TH CUTTLE\\-HTTP 7 \"\" \"cuttle %s\"\n.SH NAME\ncuttle\\-http \\- what cuttle does "
+        "where the standards leave a choice\n.SH DESCRIPTION\n"
+        "cuttle follows RFC 9110, 9111 and 9112. Each of these sections leaves something open.\n",
+        CUTTLE_VERSION);
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
+        if (choices[i].topic)
+            buf_addf(out, ".SH %s\n", choices[i].topic);
+        else
+            buf_addf(out, ".TP\n.B %s\n%s\n", choices[i].section, choices[i].text);
+    BUF_ADD(out, ".SH SEE ALSO\ncuttle(8), cuttle.conf(5)\n");
 }

@@ -6,5 +6,6 @@
 #include "base/buf.h"
 
 void manual_cuttle8(struct buf *out);
+void manual_http7(struct buf *out); /* cuttle-http(7): proxy/choices.def */
 
 #endif

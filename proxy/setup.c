@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
+#include "cache/tier.h"
 #include "proxy/admin/manager.h"
 #include "proxy/net/listener.h"
 #include "proxy/version.h"
@@ -24,6 +25,7 @@ struct setup {
     struct conf *conf;
     struct policy *policy;
     struct log_sinks *sinks;
+    struct tiers *tiers;
     struct store *store;
     struct answer_cache *answers;
     struct resolver_options resolver;
@@ -102,10 +104,12 @@ rules_name(const struct conf_rules *rules, const char *acl)
 static void
 policy_plain(struct policy *p, const struct conf *c)
 {
-    int64_t keep = c->maximum_object_size < c->maximum_object_size_in_memory
-                       ? c->maximum_object_size
-                       : c->maximum_object_size_in_memory;
+    int64_t keep = c->maximum_object_size_in_memory;
 
+    if (c->n_cache_dirs && keep < c->cache_mem / 8) /* it is in memory on its way to the disk */
+        keep = c->cache_mem / 8;
+    if (keep > c->maximum_object_size)
+        keep = c->maximum_object_size;
     p->pseudonym = pseudonym_of(c);
     p->request_limits = (struct h1_limits){(size_t)c->request_header_max_size, 32768, 1000};
     p->response_limits = (struct h1_limits){(size_t)c->reply_header_max_size, 32768, 1000};
@@ -115,6 +119,7 @@ policy_plain(struct policy *p, const struct conf *c)
     p->request_body_max = (uint64_t)c->request_body_max_size;
     p->via = c->via;
     p->collapse = c->collapsed_forwarding;
+    p->host_strict = c->host_verify_strict;
     p->client_persistent = c->client_persistent_connections;
     p->server_persistent = c->server_persistent_connections;
     p->purge_enabled = speaks_of_purge(c);
@@ -244,12 +249,33 @@ setup_read(const char *path, struct buf *notes, struct buf *errors)
     return c;
 }
 
+static bool
+ports_are_supported(const struct conf *c, struct buf *errors)
+{
+    bool fine = true;
+
+    for (unsigned i = 0; i < c->n_ports; i++) {
+        const struct conf_port *port = &c->ports[i];
+
+        if (!port->accel)
+            continue;
+        buf_addf(errors,
+                 "%s:%u: http_port: accel is not supported yet: a forward, intercept or tproxy "
+                 "port was expected\n",
+                 port->place.file, port->place.line);
+        fine = false;
+    }
+    return fine;
+}
+
 bool
 setup_check(struct conf *c, struct buf *errors)
 {
+    bool fine = ports_are_supported(c, errors);
     struct policy *p = policy_new(c, errors);
     struct log_sinks *s = p ? sinks_new(p, false, errors) : NULL;
-    bool fine = s != NULL;
+
+    fine = fine && s != NULL;
 
     log_sinks_unref(&s);
     policy_unref(&p);
@@ -258,14 +284,24 @@ setup_check(struct conf *c, struct buf *errors)
 
 /* ---- starting ---- */
 
+static enum diversion
+diversion_of(const struct conf_port *port)
+{
+    if (port->tproxy)
+        return DIVERSION_TPROXY;
+    return port->intercept ? DIVERSION_REDIRECT : DIVERSION_NONE;
+}
+
 static int
 bind_port(const struct conf_port *port, struct worker_port *out, struct buf *errors)
 {
-    struct listener_options o = {.address = port->address, .both_families = port->any};
+    struct listener_options o = {
+        .address = port->address, .both_families = port->any, .transparent = port->tproxy};
     char text[ADDR_TEXT_MAX];
 
     out->address = port->address;
     out->both_families = port->any;
+    out->diversion = diversion_of(port);
     out->name = port->name;
     out->fd = listener_bind(&o);
     if (out->fd == -EAFNOSUPPORT && port->any) { /* a kernel without IPv6 */
@@ -277,21 +313,10 @@ bind_port(const struct conf_port *port, struct worker_port *out, struct buf *err
     if (out->fd >= 0)
         return 0;
     (void)addr_format_port(&port->address, text);
-    buf_addf(errors, "%s:%u: http_port: %s: %s\n", port->place.file, port->place.line, text,
-             strerror(-out->fd));
+    buf_addf(errors, "%s:%u: http_port: %s: %s%s\n", port->place.file, port->place.line, text,
+             strerror(-out->fd),
+             out->fd == -EPERM && port->tproxy ? " (tproxy needs CAP_NET_ADMIN)" : "");
     return -1;
-}
-
-static bool
-port_is_supported(const struct conf_port *port, struct buf *errors)
-{
-    if (!port->intercept && !port->tproxy && !port->accel)
-        return true;
-    buf_addf(errors,
-             "%s:%u: http_port: intercept, tproxy and accel are not supported yet: a plain forward "
-             "port was expected\n",
-             port->place.file, port->place.line);
-    return false;
 }
 
 /* All ports of one worker; a failure closes those that were bound. */
@@ -299,8 +324,7 @@ static int
 bind_ports(const struct conf *c, struct worker_port ports[PORTS_MAX], struct buf *errors)
 {
     for (unsigned i = 0; i < c->n_ports; i++) {
-        if (port_is_supported(&c->ports[i], errors) &&
-            bind_port(&c->ports[i], &ports[i], errors) == 0)
+        if (bind_port(&c->ports[i], &ports[i], errors) == 0)
             continue;
         while (i-- > 0)
             fds_close(ports[i].fd);
@@ -326,18 +350,66 @@ resolver_options_of(const struct conf *c)
     };
 }
 
+static bool
+tier_add(struct tiers *tiers, const struct conf_cache_dir *d, char *why, size_t why_bytes)
+{
+    return tiers_add(
+        tiers,
+        &(struct tier_options){.path = d->path,
+                               .bytes = (uint64_t)d->bytes,
+                               .min_bytes = (uint64_t)d->min_bytes,
+                               .max_bytes = d->max_bytes < 0 ? 0 : (uint64_t)d->max_bytes,
+                               .read_only = d->read_only},
+        why, why_bytes);
+}
+
+bool
+setup_prepare(struct conf *c, struct buf *errors)
+{
+    struct tiers *tiers = tiers_new();
+    bool fine = true;
+    char why[256];
+
+    for (unsigned i = 0; i < c->n_cache_dirs; i++) {
+        const struct conf_cache_dir *d = &c->cache_dirs[i];
+
+        if (tier_add(tiers, d, why, sizeof why))
+            continue;
+        buf_addf(errors, "%s:%u: cache_dir: %s: %s\n", d->place.file, d->place.line, d->path, why);
+        fine = false;
+    }
+    tiers_close(&tiers);
+    return fine;
+}
+
+/* A folder that cannot be used costs what it would have held: the rest starts without it. */
+static struct tiers *
+tiers_of(const struct conf *c)
+{
+    struct tiers *tiers = c->n_cache_dirs ? tiers_new() : NULL;
+    char why[256];
+
+    for (unsigned i = 0; i < c->n_cache_dirs; i++)
+        if (!tier_add(tiers, &c->cache_dirs[i], why, sizeof why))
+            log_event(LOG_WARN, "cache_dir %s: %s; it is not used", c->cache_dirs[i].path, why);
+    return tiers;
+}
+
 static void
 setup_parts(struct setup *s)
 {
     const struct conf *c = s->conf;
     struct buf text = {0};
 
-    s->store = store_new(&(struct store_options){.limit_bytes = (uint64_t)c->cache_mem});
+    s->tiers = tiers_of(c);
+    s->store = store_new(
+        &(struct store_options){.limit_bytes = (uint64_t)c->cache_mem, .tiers = s->tiers});
     s->resolver_conf = s->conf;
     conf_ref(s->resolver_conf);
     s->resolver = resolver_options_of(c);
     s->answers = answer_cache_new(&s->resolver);
     s->manager = manager_new(&(struct manager_options){.store = s->store,
+                                                       .tiers = s->tiers,
                                                        .answers = s->answers,
                                                        .name = s->policy->pseudonym.at,
                                                        .version = CUTTLE_VERSION,
@@ -367,6 +439,7 @@ start_workers(struct setup *s, struct buf *errors)
         s->workers[i] = worker_start(&(struct worker_options){.id = i,
                                                               .backend = backend,
                                                               .store = s->store,
+                                                              .tiers = s->tiers,
                                                               .answers = s->answers,
                                                               .resolver = &s->resolver,
                                                               .manager = s->manager,
@@ -384,6 +457,7 @@ setup_release(struct setup *s)
     policy_unref(&s->policy);
     if (s->manager)
         manager_free(&s->manager);
+    tiers_close(&s->tiers);
     if (s->store)
         store_free(&s->store);
     if (s->answers)
@@ -407,7 +481,7 @@ setup_start(struct conf *c, struct buf *errors)
     if (c->n_ports > PORTS_MAX)
         buf_addf(errors, "%s:%u: http_port: at most %d ports\n", c->ports[PORTS_MAX].place.file,
                  c->ports[PORTS_MAX].place.line, PORTS_MAX);
-    else if ((s->policy = policy_new(c, errors)) != NULL &&
+    else if (ports_are_supported(c, errors) && (s->policy = policy_new(c, errors)) != NULL &&
              (s->sinks = sinks_new(s->policy, true, errors)) != NULL) {
         setup_parts(s);
         if (start_workers(s, errors))

@@ -15,6 +15,8 @@ struct conf *setup_read(const char *path, struct buf *notes, struct buf *errors)
 bool setup_check(struct conf *c, struct buf *errors);
 /* Binds the ports, opens the logs, starts the workers. NULL and a line in errors when something
  * can't be had. */
+/* Makes the stores on disk that are not there yet (-z). Opens nothing else. */
+bool setup_prepare(struct conf *c, struct buf *errors);
 struct setup *setup_start(struct conf *c, struct buf *errors);
 /* Swaps the configuration of running workers; on errors the old one stays. Lines about what needs a
  * restart go to notes. */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
+#include "cache/tier.h"
 #include "proxy/admin/manager.h"
 #include "proxy/client/client_h1.h"
 #include "proxy/net/listener.h"
@@ -86,20 +87,33 @@ turn_away(int fd)
     fds_close(fd);
 }
 
+static const struct worker_port *
+port_of(const struct worker *w, const struct listener *l)
+{
+    unsigned i = 0;
+
+    while (w->listeners[i] != l)
+        i++;
+    return &w->o.ports[i];
+}
+
 static void
 worker_accepted(void *owner, struct listener *l, int fd, const struct addr *peer)
 {
     struct worker *w = owner;
-    const char *name = NULL;
+    const struct worker_port *port = port_of(w, l);
+    struct client_arrival from = {.peer = *peer,
+                                  .local = listener_address(l),
+                                  .port_name = port->name,
+                                  .intercepts = port->diversion != DIVERSION_NONE};
 
-    for (unsigned i = 0; i < w->o.n_ports; i++)
-        if (w->listeners[i] == l)
-            name = w->o.ports[i].name;
     if (worker_is_full() && worker_shed(w) == 0) {
         turn_away(fd);
         return;
     }
-    client_open(&w->clients, fd, peer, listener_address(l), name);
+    if (from.intercepts)
+        from.destination = intercept_destination(fd, port->diversion, from.local);
+    client_open(&w->clients, fd, &from);
 }
 
 /* Descriptors have run out: idle connections go first, to origins and of clients alike. */
@@ -219,6 +233,13 @@ start_upstream(struct worker *w)
     list_init(&w->upstream.fills);
 }
 
+/* What came from disk is whole now, and counts with all its bytes. */
+static void
+worker_loaded(void *owner, struct entry *e)
+{
+    store_charge(((struct worker *)owner)->o.store, e);
+}
+
 static void
 start_exchanges(struct worker *w)
 {
@@ -233,6 +254,8 @@ start_exchanges(struct worker *w)
     w->exchanges.owner = w;
     w->exchanges.log = worker_log;
     w->exchanges.page = worker_page;
+    if (w->o.tiers)
+        w->exchanges.disk = tier_reader_new(w->o.tiers, w->loop, worker_loaded, w);
 }
 
 static void
@@ -256,6 +279,7 @@ worker_close(struct worker *w)
     worker_close_listeners(w);
     client_env_close(&w->clients);
     exchange_env_close(&w->exchanges);
+    tier_reader_free(&w->exchanges.disk);
     fill_cancel_all(&w->upstream);
     idle_pool_free(&w->upstream.idle);
     resolver_free(&w->resolver);

@@ -6,6 +6,7 @@
 #include "dns/resolver.h"
 #include "proxy/access/policy.h"
 #include "proxy/log/log_sinks.h"
+#include "proxy/net/intercept.h"
 
 struct worker;
 struct manager;
@@ -14,6 +15,7 @@ struct worker_port {
     int fd; /* bound and listening; the worker's */
     struct addr address;
     bool both_families;
+    enum diversion diversion;
     const char *name;
 };
 
@@ -21,6 +23,7 @@ struct worker_options {
     unsigned id;
     enum loop_backend backend;
     struct store *store;
+    struct tiers *tiers; /* NULL: there is no disk */
     struct answer_cache *answers;
     const struct resolver_options *resolver; /* outlives the worker */
     struct manager *manager;

@@ -26,7 +26,9 @@ struct acl_facts {
     struct span path;            /* path and query */
     bool is_manager;             /* the request is for our own pages */
     const struct fields *fields; /* of the request; may be NULL */
-    const struct addr *dst;      /* addresses the name has; NULL: not asked yet */
+    const struct addr
+        *destination; /* where a diverted connection was going; NULL: none, addresses decide */
+    const struct addr *dst; /* addresses the name has; NULL: not asked yet */
     unsigned n_dst;
     bool dst_known; /* dst and n_dst are final (0 when resolving failed) */
     int64_t wall_s;

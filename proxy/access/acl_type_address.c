@@ -4,7 +4,8 @@
  * with -n (Squid's flag) nobody is ever asked. Squid resolves names inside a dst list once, at
  * start; here they are compared with the host the client asked for, which needs no resolver and
  * does not age. That matches less, so acl_list_new refuses such an acl where matching less would
- * let more through (ACL_BY_TEXT). */
+ * let more through (ACL_BY_TEXT). A diverted connection has one destination, and no name gets
+ * around it. */
 #include "base/check.h"
 #include "http/uri.h"
 #include "proxy/access/acl_type.h"
@@ -161,6 +162,8 @@ dst_match(const void *data, const struct acl_facts *f)
 {
     const struct address_acl *d = data;
 
+    if (f->destination)
+        return has(d, f->destination);
     if (d->every || domain_table_has(&d->names, f->host, false))
         return ACL_MATCH_YES;
     if (f->host_literal.sa.sa_family != AF_UNSPEC)

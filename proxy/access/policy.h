@@ -25,6 +25,7 @@ struct policy {
                                   .._in_memory */
     uint64_t request_body_max; /* 0: no limit */
     bool via, collapse, client_persistent, server_persistent, purge_enabled;
+    bool host_strict;   /* a diverted request whose host is elsewhere is refused */
     bool local_ruled;   /* http_access speaks of to_localhost or to_linklocal; else they are for
                            clients of this machine only */
     bool manager_ruled; /* http_access speaks of the acl manager; else our pages are for this

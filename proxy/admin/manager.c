@@ -47,6 +47,7 @@ static const struct report reports[] = {
     {"ipcache", "IP Cache Stats and Contents", report_ipcache, TEXT},
     {"mem", "Memory Utilization", report_mem, TEXT},
     {"store", "The Store in Memory", report_store, TEXT},
+    {"storedir", "Stores on disk", report_storedir, TEXT},
     {"config", "Current Cuttle Configuration", report_config, TEXT},
 };
 
@@ -237,6 +238,12 @@ view_new(struct manager *m)
 }
 
 /* ---- what reports ask beyond the view ---- */
+
+struct tiers *
+manager_tiers(struct manager *m)
+{
+    return m->o.tiers;
+}
 
 struct answer_cache *
 manager_answers(struct manager *m)

@@ -16,6 +16,7 @@
 struct manager;
 struct manager_options {
     struct store *store;
+    struct tiers *tiers; /* NULL: none */
     struct answer_cache *answers;
     const char *name, *version;
     unsigned n_workers;

@@ -40,10 +40,11 @@ const struct report *report_at(unsigned i); /* those in the menu, in its order; 
 
 report_fn report_menu, report_info, report_counters, report_5min, report_60min,
     report_filedescriptors, report_readiness, report_histograms, report_ipcache, report_mem,
-    report_store, report_config, report_metrics, report_page, report_live;
+    report_store, report_storedir, report_config, report_metrics, report_page, report_live;
 
 /* What reports ask of the manager beyond the view; each takes its lock. */
 struct answer_cache *manager_answers(struct manager *m);
+struct tiers *manager_tiers(struct manager *m); /* NULL: none */
 void manager_config_add(struct manager *m, struct buf *out);
 /* false: no worker with this number has started. */
 bool manager_worker(struct manager *m, unsigned id, struct readiness_sum *out,

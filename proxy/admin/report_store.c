@@ -1,5 +1,6 @@
 /* proxy/admin/report_store.c - `store`, `mem`, `ipcache`: what is kept in memory, and what it
  * costs. */
+#include "cache/tier.h"
 #include "proxy/admin/report.h"
 
 #define NAME_COLUMNS 56 /* before the addresses */
@@ -31,6 +32,43 @@ report_store(struct manager *m, const struct view *v, struct buf *out)
     add_count(out, "Requests sent to validate", v->now.t.counters[COUNTER_VALIDATIONS]);
     add_count(out, "Answered not modified", v->now.t.counters[COUNTER_NOT_MODIFIED]);
     add_count(out, "Requests joined to another's fill", v->now.t.counters[COUNTER_COLLAPSED]);
+}
+
+static void
+add_tier(struct buf *out, const struct tier_stats *s)
+{
+    buf_addf(out, "\nStore Directory: %s%s\n", s->path, s->ready ? "" : " (being read)");
+    add_count(out, "Maximum Size, bytes", s->bytes);
+    add_count(out, "Objects", s->objects);
+    add_count(out, "Objects, bytes", s->live_bytes);
+    buf_addf(out, "%-34s: %.2f%%\n", "Percent used by objects",
+             100 * figure_ratio((double)s->live_bytes, (double)s->bytes));
+    add_count(out, "Directory in memory, bytes", s->directory_bytes);
+    buf_addf(out, "%-34s: %.1f\n", "Directory in memory, bytes/object",
+             figure_ratio((double)s->directory_bytes, (double)s->objects));
+    add_count(out, "Objects written", s->puts);
+    add_count(out, "Objects not written (disk too slow)", s->dropped);
+    add_count(out, "Bytes written", s->written);
+    buf_addf(out, "%-34s: %.2f\n", "Write amplification",
+             figure_ratio((double)(s->admitted + s->carried), (double)s->admitted));
+    add_count(out, "Objects read", s->hits);
+    add_count(out, "Objects not found", s->misses);
+    add_count(out, "Faults of reading", s->read_faults);
+    add_count(out, "Faults of writing", s->write_faults);
+    add_count(out, "Records found spoilt", s->bad_records);
+}
+
+void
+report_storedir(struct manager *m, const struct view *v, struct buf *out)
+{
+    struct tiers *tiers = manager_tiers(m);
+    struct tier_stats s;
+
+    buf_addf(out, "Stores on disk: %u\n", tiers_count(tiers));
+    for (unsigned i = 0; i < tiers_count(tiers); i++) {
+        tiers_stats(tiers, i, &s);
+        add_tier(out, &s);
+    }
 }
 
 void

@@ -72,7 +72,7 @@ client_respond(void *responder, const struct outgoing *o)
 static void
 write_timeout(struct client *c)
 {
-    loop_timer_set(&c->timer, exchange_policy(c->x)->write_timeout_ms);
+    loop_timer_set(&c->timer, client_wait_ms(c, exchange_policy(c->x)->write_timeout_ms));
 }
 
 void
@@ -100,7 +100,7 @@ client_pump(void *owner)
         return;
     case WRITER_WAIT:
         transport_want(t, transport_wanted(t) & ~LOOP_WRITE);
-        loop_timer_set(&c->timer, exchange_policy(c->x)->lifetime_ms);
+        loop_timer_set(&c->timer, client_wait_ms(c, INT64_MAX));
         return;
     case WRITER_FAULT:
         client_answered(c, false);

@@ -71,6 +71,16 @@ policy_of(const struct client *c)
     return c->env->exchanges->policy;
 }
 
+/* client_lifetime runs from the accept on, and no byte in either direction sets it back. */
+int64_t
+client_wait_ms(const struct client *c, int64_t wish_ms)
+{
+    const struct policy *p = c->x ? exchange_policy(c->x) : policy_of(c);
+    int64_t left_ms = c->born_ms + p->lifetime_ms - clock_mono_ms();
+
+    return wish_ms < left_ms ? wish_ms : left_ms;
+}
+
 static void
 go_busy(struct client *c)
 {
@@ -79,14 +89,26 @@ go_busy(struct client *c)
     c->phase = CLIENT_BUSY;
     fds_purpose(transport_fd(&c->transport), FD_CLIENT_ACTIVE);
     move_to(c, &c->env->busy);
-    loop_timer_set(&c->timer, exchange_policy(c->x)->lifetime_ms);
+    loop_timer_set(&c->timer, client_wait_ms(c, INT64_MAX));
+}
+
+static struct exchange_client
+who_asks(struct client *c)
+{
+    return (struct exchange_client){.ops = &client_responder,
+                                    .responder = c,
+                                    .wake = &c->pump,
+                                    .peer = c->from.peer,
+                                    .local = *c->from.local,
+                                    .port_name = c->from.port_name,
+                                    .intercepts = c->from.intercepts,
+                                    .destination = c->from.destination};
 }
 
 static void
 client_refuse(struct client *c, enum fault why, const char *detail)
 {
-    struct exchange_client from = {&client_responder, c,         &c->pump,
-                                   c->peer,           *c->local, c->port_name};
+    struct exchange_client from = who_asks(c);
 
     c->keep_alive = false;
     c->refused = true;
@@ -116,24 +138,22 @@ client_timer(void *owner)
 }
 
 void
-client_open(struct client_env *env, int fd, const struct addr *peer, const struct addr *local,
-            const char *port_name)
+client_open(struct client_env *env, int fd, const struct client_arrival *from)
 {
     struct client *c = mem_zalloc(sizeof *c);
     char text[ADDR_TEXT_MAX];
 
     c->magic = CLIENT_MAGIC;
     c->env = env;
-    c->peer = *peer;
-    c->local = local;
-    c->port_name = port_name;
+    c->from = *from;
     transport_tcp_open(&c->transport, env->loop, fd, LOOP_CLIENT, client_io, c);
+    c->born_ms = clock_mono_ms();
     loop_timer_init(&c->timer, env->loop, client_timer, c);
     loop_task_init(&c->pump, client_pump, c);
     loop_task_init(&c->free_later, client_free, c);
     list_push_back(&env->idle, &c->link);
     env->n_clients++;
-    fds_note(fd, span_of(text, addr_format_port(peer, text)));
+    fds_note(fd, span_of(text, addr_format_port(&from->peer, text)));
     fds_purpose(fd, FD_CLIENT_IDLE);
     loop_timer_set(&c->timer, policy_of(c)->request_start_timeout_ms);
     transport_want(&c->transport, LOOP_READ);
@@ -263,8 +283,7 @@ parse_head(struct exchange *x, struct span head, size_t *used, enum h1_reason *w
 static void
 client_parse(struct client *c, struct span bytes)
 {
-    struct exchange_client from = {&client_responder, c,         &c->pump,
-                                   c->peer,           *c->local, c->port_name};
+    struct exchange_client from = who_asks(c);
     struct exchange *x = exchange_new(c->env->exchanges, &from);
     struct span head = arena_copy(exchange_arena(x), head_bytes(bytes));
     struct framed framing;
@@ -301,7 +320,7 @@ go_idle(struct client *c)
     buf_free(&c->in);
     fds_purpose(transport_fd(&c->transport), FD_CLIENT_IDLE);
     move_to(c, &c->env->idle);
-    loop_timer_set(&c->timer, policy_of(c)->client_idle_ms);
+    loop_timer_set(&c->timer, client_wait_ms(c, policy_of(c)->client_idle_ms));
     client_interest(c);
 }
 
@@ -541,6 +560,6 @@ client_each(struct client_env *env,
         struct client *c = LIST_OWNER(l, struct client, link);
 
         if (c->x)
-            fn(arg, &c->peer, c->x);
+            fn(arg, &c->from.peer, c->x);
     }
 }

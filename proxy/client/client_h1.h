@@ -19,13 +19,19 @@ struct client_env { /* one per worker */
     bool stopping; /* no further requests on a connection */
 };
 
+struct client_arrival { /* how a connection came to us */
+    struct addr peer;
+    const struct addr *local; /* the listener's address; outlives the client */
+    const char *port_name;
+    bool intercepts;         /* its port is for diverted connections */
+    struct addr destination; /* where it was going; AF_UNSPEC: nothing has diverted it */
+};
+
 struct client;
 void client_env_init(struct client_env *env, struct exchange_env *exchanges, char *scratch,
                      size_t scratch_bytes);
-/* Takes over an accepted, non-blocking descriptor. local must outlive the client (the listener's
- * address). */
-void client_open(struct client_env *env, int fd, const struct addr *peer, const struct addr *local,
-                 const char *port_name);
+/* Takes over an accepted, non-blocking descriptor. */
+void client_open(struct client_env *env, int fd, const struct client_arrival *from);
 unsigned client_shed(struct client_env *env,
                      unsigned n); /* closes the n longest idle; returns how many */
 void

@@ -41,15 +41,14 @@ struct client {
     struct client_env *env;
     struct transport transport;
     struct list link;
-    struct addr peer;
-    const struct addr *local;
-    const char *port_name;
+    struct client_arrival from;
     struct exchange *x;
     struct client_body *body;
     struct buf in;  /* read, not yet used */
     struct buf out; /* an interim response the socket did not take at once */
     struct body_writer writer;
     struct loop_timer timer;
+    int64_t born_ms;
     struct loop_task pump, free_later;
 };
 
@@ -61,6 +60,8 @@ void client_pump(void *owner);
 void client_abort(struct client *c, bool timed_out); /* the connection is of no use any more */
 void client_answered(struct client *c, bool whole);
 void client_interest(struct client *c);
+/* A wait of so long, cut to what is left of client_lifetime. */
+int64_t client_wait_ms(const struct client *c, int64_t wish_ms);
 
 /* client_body.c */
 struct client_body *client_body_new(struct client *c, const struct framed *f, bool continue_due);

@@ -13,6 +13,8 @@ copy_request(struct exchange *to, const struct exchange *from)
     for (unsigned i = 0; i < from->request.fields.n; i++)
         fields_add(&to->request.fields, a, arena_copy(a, from->request.fields.at[i].name),
                    arena_copy(a, from->request.fields.at[i].value));
+    fields_remove(&to->request.fields, FIELD_RANGE); /* it asks for the whole */
+    fields_remove(&to->request.fields, FIELD_IF_RANGE);
     to->url = arena_copy(a, from->url);
     CHECK(uri_parse_target(to->url, METHOD_GET, a, &to->request.uri, &(const char *){NULL}));
 }
@@ -39,6 +41,7 @@ exchange_validate_in_background(struct exchange *x)
                                   .port = y->request.uri.port,
                                   .url = y->url,
                                   .path = y->request.uri.path};
+    diverted_copy(y, x);
     y->state = &RESERVE;
     loop_defer(x->env->loop, &y->resume);
 }

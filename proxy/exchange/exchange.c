@@ -21,6 +21,16 @@ exchange_denies_local(const struct exchange *x)
     return !x->policy->local_ruled && !x->background && !addr_is_loopback(&x->client.peer);
 }
 
+/* Only compared with marks of this process. */
+uint32_t
+exchange_client_mark(const struct exchange *x)
+{
+    char text[ADDR_TEXT_MAX];
+    struct cache_key key = cache_key_of(span_of(text, addr_format(&x->client.peer, text)));
+
+    return (uint32_t)key.digest[0] | 1;
+}
+
 bool
 exchange_is_head(const struct exchange *x)
 {
@@ -102,6 +112,7 @@ exchange_drop_store(struct exchange *x)
                       NULL); /* a dead origin: the others need not queue */
     if (x->stored)
         entry_unref(&x->stored);
+    tier_read_cancel(&x->disk);
     if (x->part)
         entry_unref(&x->part);
     while (x->n_variants)

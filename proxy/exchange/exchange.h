@@ -28,6 +28,7 @@ struct exchange_env { /* one per worker */
     /* A page of our own: fills body and content type; false: no such page. */
     bool (*page)(void *owner, struct span path, struct buf *body, const char **content_type);
     uint64_t sequence;
+    struct tier_reader *disk; /* NULL: there is no disk */
 };
 
 struct exchange_client { /* where the request came from */
@@ -36,6 +37,8 @@ struct exchange_client { /* where the request came from */
     struct loop_task *wake; /* what a body source wakes */
     struct addr peer, local;
     const char *port_name;
+    bool intercepts;         /* came in on a port for diverted connections */
+    struct addr destination; /* where it was going, with port; AF_UNSPEC: nothing has diverted it */
 };
 
 struct exchange *exchange_new(struct exchange_env *env, const struct exchange_client *c);

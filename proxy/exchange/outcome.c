@@ -14,6 +14,7 @@ static const struct {
 } WORDS[HOWS] = {
     [HOW_NONE] = {"NONE", false, NULL},
     [HOW_HIT] = {"TCP_MEM_HIT", true, NULL},
+    [HOW_DISK_HIT] = {"TCP_HIT", true, NULL},
     [HOW_COLLAPSED] = {"TCP_CF_HIT", true, NULL},
     [HOW_IMS_HIT] = {"TCP_IMS_HIT", true, NULL},
     [HOW_NEGATIVE_HIT] = {"TCP_NEGATIVE_HIT", true, NULL},
@@ -64,7 +65,10 @@ add_ttl(const struct exchange *x, struct buf *out)
 static void
 add_forwarded(const struct exchange *x, struct buf *out)
 {
-    const char *fwd = WORDS[x->how].fwd ? WORDS[x->how].fwd : x->fwd ? x->fwd : "miss";
+    const char *fwd = x->host_elsewhere   ? "bypass"
+                      : WORDS[x->how].fwd ? WORDS[x->how].fwd
+                      : x->fwd            ? x->fwd
+                                          : "miss";
 
     BUF_ADD(out, "; fwd=");
     buf_add(out, span_str(fwd));
@@ -75,7 +79,9 @@ add_forwarded(const struct exchange *x, struct buf *out)
     if (x->stored_ok || x->how == HOW_UNMODIFIED) {
         BUF_ADD(out, "; stored");
         add_ttl(x, out);
-    } else if (x->unstored && x->may_store) {
+    } else if (x->host_elsewhere)
+        BUF_ADD(out, "; detail=host-mismatch");
+    else if (x->unstored && x->may_store) {
         BUF_ADD(out, "; detail=");
         buf_add(out, span_str(x->unstored));
     }
@@ -114,7 +120,9 @@ outcome_proxy_status(const struct exchange *x, struct buf *out)
 static const char *
 hierarchy(const struct exchange *x)
 {
-    return x->asked_server ? "HIER_DIRECT" : "HIER_NONE";
+    if (!x->asked_server)
+        return "HIER_NONE";
+    return x->client.intercepts ? "ORIGINAL_DST" : "HIER_DIRECT";
 }
 
 static struct span

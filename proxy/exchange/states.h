@@ -4,6 +4,7 @@
 #define PROXY_EXCHANGE_STATES_H
 
 #include "cache/reuse.h"
+#include "cache/tier.h"
 #include "http/conditional.h"
 #include "http/range.h"
 #include "proxy/exchange/exchange.h"
@@ -24,6 +25,7 @@ struct exchange_state {
 enum how { /* where the response came from: log tag and Cache-Status derive from it (outcome.c) */
            HOW_NONE,
            HOW_HIT,
+           HOW_DISK_HIT,
            HOW_COLLAPSED,
            HOW_IMS_HIT,
            HOW_NEGATIVE_HIT,
@@ -70,11 +72,14 @@ struct exchange {
     struct acl_facts facts;
     const struct refresh_rule *rule;
     struct dns_query *query;
-    struct dns_answer *dst; /* when access rules needed it; arena */
+    struct dns_answer *dst; /* when access rules needed it, or where it was going; arena */
+    bool host_elsewhere;    /* diverted from an address that its host does not have */
     bool may_store, may_serve;
     const struct field *range; /* of a GET; NULL: none */
     bool whole_asked; /* without it: the range is cut from the whole (range_offset_limit) */
     /* the store */
+    struct tier_read *disk; /* under way, or to be released when its reader is open */
+    bool disk_asked, from_disk;
     struct entry *stored; /* found; stale or fresh */
     struct reuse reuse;
     struct ticket *ticket;
@@ -131,8 +136,8 @@ struct arrival {                   /* an answer on its way into an entry */
     uint64_t n_before;
 };
 
-extern const struct exchange_state ADMIT, ACCESS, LOOKUP, RESERVE, FORWARD, VALIDATE, JUDGE,
-    DELIVER, CONNECT, TUNNEL, LOCAL, PURGE, FAIL, ANSWERED;
+extern const struct exchange_state ADMIT, ACCESS, VERIFY, LOOKUP, DISK, RESERVE, FORWARD, VALIDATE,
+    JUDGE, DELIVER, CONNECT, TUNNEL, LOCAL, PURGE, FAIL, ANSWERED;
 
 static inline enum step
 exchange_next(struct exchange *x, const struct exchange_state *s)
@@ -150,6 +155,7 @@ bool exchange_denies_local(const struct exchange *x); /* see policy.local_ruled 
 bool exchange_is_head(const struct exchange *x);
 bool exchange_from_store(const struct exchange *x); /* is the answer ours to cut and to judge? */
 struct selected exchange_selected(const struct head *h);
+uint32_t exchange_client_mark(const struct exchange *x); /* of its address; never 0 */
 
 /* entry_source.c */
 /* wake: the puller's task. false: the bytes from there on are no longer kept. */
@@ -180,6 +186,12 @@ void outcome_cache_status(const struct exchange *x, struct buf *out);
 void outcome_proxy_status(const struct exchange *x, struct buf *out);
 void outcome_log(struct exchange *x);
 bool outcome_is_hit(const struct exchange *x);
+
+/* step_verify.c: requests on a port for diverted connections (exchange_client.intercepts) */
+void diverted_target(struct exchange *x);     /* first: completes the target URI */
+enum step diverted_admit(struct exchange *x); /* refuses, or goes on to ACCESS */
+void diverted_copy(struct exchange *to, const struct exchange *from);
+uint16_t exchange_server_port(const struct exchange *x); /* that is connected to */
 
 extern const struct fill_events exchange_fill_events; /* step_judge.c */
 void exchange_validate_in_background(struct exchange *x);

@@ -100,10 +100,13 @@ step_admit(struct exchange *x)
 {
     const struct uri *u = &x->request.uri;
 
+    if (x->client.intercepts)
+        diverted_target(x);
     x->url = url_for_log(x);
     x->cc = cache_control_parse(&x->request.fields);
     fill_facts(x);
-    x->facts.is_manager = x->request.method != METHOD_CONNECT && is_own_page(x);
+    x->facts.is_manager =
+        !x->client.intercepts && x->request.method != METHOD_CONNECT && is_own_page(x);
     if (!expectation_is_known(x))
         return exchange_fail(x, FAULT_EXPECTATION, 0);
     if (x->policy->request_body_max && x->framing.how == FRAMING_LENGTH &&
@@ -115,7 +118,7 @@ step_admit(struct exchange *x)
         return exchange_fail(x, FAULT_DENIED, 0);
     if (!x->facts.is_manager && forwarding_is_loop(&x->request.fields, x->policy->pseudonym))
         return exchange_fail(x, FAULT_LOOP, 0);
-    return exchange_next(x, &ACCESS);
+    return x->client.intercepts ? diverted_admit(x) : exchange_next(x, &ACCESS);
 }
 
 static void
@@ -159,7 +162,7 @@ allowed(struct exchange *x)
         return exchange_next(x, &LOCAL);
     if (x->request.method == METHOD_PURGE)
         return exchange_next(x, &PURGE);
-    return exchange_next(x, &LOOKUP);
+    return exchange_next(x, x->client.intercepts ? &VERIFY : &LOOKUP);
 }
 
 static enum step

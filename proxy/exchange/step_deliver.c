@@ -49,12 +49,40 @@ close_reader(struct exchange *x)
     entry_source_close(&x->out);
 }
 
+/* The fields of the response but for two kinds. */
+static struct span
+block_without(struct exchange *x, enum field_id one, enum field_id other)
+{
+    const struct fields *f = &x->entry->head->fields;
+    struct buf b = {0};
+    struct span block;
+
+    for (unsigned i = 0; i < f->n; i++)
+        if (f->at[i].id != one && f->at[i].id != other)
+            h1_write_field(&b, f->at[i].name, f->at[i].value);
+    block = arena_copy(&x->arena, buf_span(&b));
+    buf_free(&b);
+    return block;
+}
+
+/* RFC 9111 section 7.3 lets a cookie be stored. It was made for one client, so others get the
+ * response without it, unless the origin says that it is for all. */
+static struct span
+block_for_client(struct exchange *x)
+{
+    const struct head *h = x->entry->head;
+
+    if (h->cc.public_ || !(exchange_from_store(x) || x->collapsed) ||
+        !fields_find(&h->fields, FIELD_SET_COOKIE) ||
+        (x->entry->client && x->entry->client == exchange_client_mark(x)))
+        return h->block;
+    return block_without(x, FIELD_SET_COOKIE, FIELD_SET_COOKIE);
+}
+
 /* 304 or 412 from what is stored (RFC 9110 section 15.4.5: the fields a 200 would carry). */
 static enum step
 answer_condition(struct exchange *x, enum precondition p)
 {
-    const struct head *h = x->entry->head;
-
     if (p == PRECONDITION_FAILED)
         return exchange_fail(x, FAULT_PRECONDITION, 0);
     close_reader(x);
@@ -62,7 +90,7 @@ answer_condition(struct exchange *x, enum precondition p)
         x->how = HOW_IMS_HIT;
     exchange_respond(x, &(struct outgoing){.status = 304,
                                            .reason = SPAN("Not Modified"),
-                                           .block = h->block,
+                                           .block = block_for_client(x),
                                            .extra = buf_span(own_fields(x)),
                                            .length = LENGTH_UNKNOWN,
                                            .bodyless = true});
@@ -72,9 +100,12 @@ answer_condition(struct exchange *x, enum precondition p)
 static bool
 open_reader(struct exchange *x, uint64_t from, uint64_t n_bytes)
 {
-    if (x->out.open)
-        return true;
-    return entry_source_open(&x->out, x->entry, from, n_bytes, x->env->loop, x->client.wake);
+    bool open = x->out.open ||
+                entry_source_open(&x->out, x->entry, from, n_bytes, x->env->loop, x->client.wake);
+
+    if (x->disk)
+        tier_read_release(&x->disk);
+    return open;
 }
 
 /* The bytes are no longer kept (the body outgrew the store while we waited): fetch it ourselves. */
@@ -103,27 +134,11 @@ answer_range(struct exchange *x)
              (unsigned long long)r->last, (unsigned long long)entry_length(x->entry));
     exchange_respond(x, &(struct outgoing){.status = 206,
                                            .reason = SPAN("Partial Content"),
-                                           .block = x->entry->head->block,
+                                           .block = block_for_client(x),
                                            .extra = buf_span(b),
                                            .body = &x->out.source,
                                            .length = n});
     return STEP_WAIT;
-}
-
-/* The fields of the whole, but for its Content-Type, which stands in each part. */
-static struct span
-block_without_type(struct exchange *x)
-{
-    const struct fields *f = &x->entry->head->fields;
-    struct buf b = {0};
-    struct span block;
-
-    for (unsigned i = 0; i < f->n; i++)
-        if (f->at[i].id != FIELD_CONTENT_TYPE)
-            h1_write_field(&b, f->at[i].name, f->at[i].value);
-    block = arena_copy(&x->arena, buf_span(&b));
-    buf_free(&b);
-    return block;
 }
 
 static enum step
@@ -135,12 +150,13 @@ answer_ranges(struct exchange *x)
     struct buf *b = own_fields(x);
 
     buf_add(b, type);
-    exchange_respond(x, &(struct outgoing){.status = 206,
-                                           .reason = SPAN("Partial Content"),
-                                           .block = block_without_type(x),
-                                           .extra = buf_span(b),
-                                           .body = body,
-                                           .length = length});
+    exchange_respond(
+        x, &(struct outgoing){.status = 206,
+                              .reason = SPAN("Partial Content"),
+                              .block = block_without(x, FIELD_CONTENT_TYPE, FIELD_SET_COOKIE),
+                              .extra = buf_span(b),
+                              .body = body,
+                              .length = length});
     return STEP_WAIT;
 }
 
@@ -185,7 +201,7 @@ answer_whole(struct exchange *x)
         return too_late(x);
     exchange_respond(x, &(struct outgoing){.status = h->status,
                                            .reason = h->reason,
-                                           .block = h->block,
+                                           .block = block_for_client(x),
                                            .extra = buf_span(own_fields(x)),
                                            .body = bodyless ? NULL : &x->out.source,
                                            .length = length,

@@ -98,7 +98,7 @@ step_forward(struct exchange *x)
         .method = x->request.method,
         .host = x->request.uri.host,
         .literal = x->request.uri.literal,
-        .port = x->request.uri.port,
+        .port = exchange_server_port(x),
         .dst = x->dst ? x->dst->at : NULL,
         .n_dst = x->dst ? x->dst->n : 0,
         .head = head_to_send(x, upgrade),

@@ -175,6 +175,8 @@ invalidate(struct exchange *x)
     struct span uris[3];
     unsigned n = invalidate_targets(&x->request, x->response, &x->arena, uris);
 
+    if (x->host_elsewhere) /* another server answers for what is stored */
+        return;
     for (unsigned i = 0; i < n; i++) {
         struct cache_key key = cache_key_of(uris[i]);
 
@@ -272,7 +274,7 @@ announced_length(struct exchange *x, uint64_t length)
 static void
 reserve_for_post(struct exchange *x)
 {
-    if (x->request.method != METHOD_POST || x->ticket ||
+    if (x->request.method != METHOD_POST || x->ticket || x->host_elsewhere ||
         acl_list_check(x->policy->cache, &x->facts) == ACL_DENY)
         return;
     x->key = cache_key_of(x->url);
@@ -331,6 +333,15 @@ entry_of(struct exchange *x, struct arrival *a)
     return entry_new_part(&a->head, &b, vary, a->announced, a->is_part ? &a->part : NULL);
 }
 
+/* A newer answer than the stored one, wherever that is. */
+static void
+replace_stored(struct exchange *x)
+{
+    if (x->from_disk && !x->stored_ok)
+        (void)store_invalidate(x->env->store, &x->key);
+    store_withdraw(x->env->store, x->stored);
+}
+
 static enum step
 take_answer(struct exchange *x, struct arrival *a)
 {
@@ -340,10 +351,12 @@ take_answer(struct exchange *x, struct arrival *a)
     decide_storing(x, a, &s);
     alone = x->background || (x->whole_asked && x->stored_ok);
     x->entry = entry_of(x, a);
+    if (fields_find(&x->entry->head->fields, FIELD_SET_COOKIE) && !x->background)
+        x->entry->client = exchange_client_mark(x);
     open_early(x);
     take_beginning(x, a);
     if (x->stored && x->response->status < 500 && !exchange_is_head(x))
-        store_withdraw(x->env->store, x->stored);
+        replace_stored(x);
     settle_ticket(x, x->entry, &s);
     fill_into(x->fill, x->entry, x->stored_ok, alone, x->policy->keep_bytes);
     if (body_state(x->entry->body) == BODY_FAILED) /* nothing of it has gone out yet */

@@ -24,7 +24,7 @@ how_hit(const struct exchange *x)
         return HOW_OFFLINE_HIT;
     if (x->stored->head->status >= 400)
         return HOW_NEGATIVE_HIT;
-    return HOW_HIT;
+    return x->from_disk ? HOW_DISK_HIT : HOW_HIT;
 }
 
 /* The stored response becomes the answer. */
@@ -35,6 +35,14 @@ serve_stored(struct exchange *x)
     x->entry = x->stored;
     x->stored = NULL;
     return exchange_next(x, &DELIVER);
+}
+
+static void
+decide_reuse(struct exchange *x)
+{
+    x->reuse = reuse_decide(&x->request, &x->cc, x->stored ? x->stored->head : NULL, x->rule,
+                            &x->policy->reuse, clock_mono_ms());
+    x->fwd = x->stored ? x->reuse.why : x->vary_miss ? "vary-miss" : "uri-miss";
 }
 
 static void
@@ -52,9 +60,33 @@ look(struct exchange *x)
         if (x->stored)
             return;
     }
-    x->reuse = reuse_decide(&x->request, &x->cc, x->stored ? x->stored->head : NULL, x->rule,
-                            &x->policy->reuse, clock_mono_ms());
-    x->fwd = x->stored ? x->reuse.why : x->vary_miss ? "vary-miss" : "uri-miss";
+    decide_reuse(x);
+}
+
+/* Where a single range starts that a passing body may start at. */
+static uint64_t
+first_wanted(const struct exchange *x)
+{
+    struct byte_range r;
+    unsigned n;
+
+    if (!x->range || range_parse(x->range->value, UINT64_MAX >> 2, &r, 1, &n) != RANGE_OK ||
+        r.first > UINT64_MAX >> 3)
+        return 0;
+    return r.first;
+}
+
+/* false: nothing can be there. */
+static bool
+disk_is_asked(struct exchange *x)
+{
+    if (x->stored || x->disk_asked || !x->env->disk || x->background ||
+        acl_list_check(x->policy->send_hit, &x->facts) == ACL_DENY)
+        return false;
+    x->disk_asked = true;
+    x->disk = tier_read_start(x->env->disk, x->url, &x->request, x->policy->keep_bytes,
+                              first_wanted(x), &x->resume);
+    return x->disk != NULL;
 }
 
 static enum step
@@ -72,6 +104,7 @@ decide(struct exchange *x)
     case REUSE_VALIDATE:
         return exchange_next(x, &RESERVE);
     case REUSE_NONE:
+        tier_read_cancel(&x->disk);
         if (x->stored)
             entry_unref(&x->stored);
         return exchange_next(x, &RESERVE);
@@ -85,7 +118,7 @@ step_lookup(struct exchange *x)
     bool get = x->request.method == METHOD_GET;
 
     x->rule = policy_refresh_rule(x->policy, x->url);
-    x->may_serve = (get || exchange_is_head(x)) && cache_allows(x);
+    x->may_serve = (get || exchange_is_head(x)) && cache_allows(x) && !x->host_elsewhere;
     x->may_store = x->may_serve && get && !x->body;
     parts_begin(x);
     if (!x->may_serve) {
@@ -96,6 +129,28 @@ step_lookup(struct exchange *x)
     }
     x->key = cache_key_of(x->url);
     look(x);
+    if (disk_is_asked(x))
+        return exchange_next(x, &DISK);
+    return decide(x);
+}
+
+/* What is kept of it is for others from now on; a body that passes waits for its reader. */
+static enum step
+step_disk(struct exchange *x)
+{
+    if (!tier_read_is_done(x->disk))
+        return STEP_WAIT;
+    x->stored = tier_read_entry(x->disk);
+    if (!x->stored) {
+        tier_read_release(&x->disk);
+        return exchange_next(x, &LOOKUP);
+    }
+    x->from_disk = true;
+    if (body_mode(x->stored->body) == BODY_KEEP) {
+        store_adopt(x->env->store, &x->key, x->stored);
+        tier_read_release(&x->disk);
+    }
+    decide_reuse(x);
     return decide(x);
 }
 
@@ -149,5 +204,6 @@ step_reserve(struct exchange *x)
     return exchange_next(x, x->stored ? &VALIDATE : &FORWARD);
 }
 
+const struct exchange_state DISK = {"reading from disk", step_disk};
 const struct exchange_state LOOKUP = {"looking up", step_lookup};
 const struct exchange_state RESERVE = {"waiting for another fetch", step_reserve};

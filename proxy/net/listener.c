@@ -12,6 +12,7 @@
 #include "base/counters.h"
 #include "base/fds.h"
 #include "base/log.h"
+#include "proxy/net/intercept.h"
 
 #define ACCEPT_BATCH 64
 #define PAUSE_MS 100
@@ -28,7 +29,10 @@ static int
 bind_and_listen(int fd, const struct listener_options *o)
 {
     int on = 1, v6only = !o->both_families;
+    int error = o->transparent ? intercept_make_transparent(fd, o->address.sa.sa_family) : 0;
 
+    if (error < 0)
+        return error;
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
         setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) < 0)
         return -errno;

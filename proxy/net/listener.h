@@ -14,6 +14,7 @@ struct listener;
 struct listener_options {
     struct addr address; /* with port */
     bool both_families;  /* an IPv6 wildcard that takes IPv4 as well */
+    bool transparent;    /* for TPROXY: takes connections to any address */
     void (*accepted)(void *owner, struct listener *l, int fd,
                      const struct addr *peer); /* fd counted as client active */
     unsigned (*shed)(void *owner);             /* close some idle connections; returns how many */

@@ -134,6 +134,14 @@ fill_connected(struct fill *f, struct conn *c, bool reused)
     fill_send(f);
 }
 
+/* The rest of an upload is waited for, and the server has taken all that came. */
+static bool
+client_is_silent(const struct fill *f)
+{
+    return !f->entry && !f->request_sent && f->request_body && !f->body_held &&
+           !(transport_wanted(&f->conn->transport) & LOOP_WRITE);
+}
+
 void
 fill_timed_out(void *owner)
 {
@@ -143,7 +151,10 @@ fill_timed_out(void *owner)
         loop_timer_set(&f->conn->timer, f->policy->read_timeout_ms);
         return;
     }
-    fill_fail(f, f->entry ? FAULT_SERVER_INCOMPLETE : FAULT_SERVER_TIMEOUT, ETIMEDOUT);
+    if (client_is_silent(f))
+        fill_fail(f, FAULT_REQUEST_TIMEOUT, ETIMEDOUT);
+    else
+        fill_fail(f, f->entry ? FAULT_SERVER_INCOMPLETE : FAULT_SERVER_TIMEOUT, ETIMEDOUT);
 }
 
 /* ---- the head ---- */

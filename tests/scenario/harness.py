@@ -590,6 +590,11 @@ class Origin:
         self.close_connections()
 
 
+def read_text(path):
+    with open(path) as f:
+        return f.read()
+
+
 def takes_two(function):
     code = getattr(function, "__code__", None)
     if code is None:

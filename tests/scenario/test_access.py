@@ -78,6 +78,19 @@ class Loopback(Scenario):
             self.assertEqual(self.get(self.p, "http://%s:%d/" % (form, self.o.port)).status, 403,
                              form)
 
+    def test_they_are_403_by_connect_as_well(self):
+        """And in every way to write them: decided on the address, after un-mapping it."""
+        for form in ("127.0.0.1", "127.9.9.9", "0.0.0.0", "0.1.2.3", "[::]", "[::1]",
+                     "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::ffff:0:0]", "localhost",
+                     "LOCALHOST", "inner.test"):
+            self.assertEqual(self.get(self.p, "%s:%d" % (form, self.o.port),
+                                      method="CONNECT").status, 403, form)
+            self.assertEqual(self.get(self.p, "http://%s:%d/" % (form, self.o.port)).status, 403,
+                             form)
+        for host in ("169.254.169.254", "[::ffff:a9fe:a9fe]", "[fe80::1]", "meta.test"):
+            self.assertEqual(self.get(self.p, host + ":443", method="CONNECT").status, 403, host)
+        self.assertEqual(self.o.connections, 0)
+
     def test_link_local_and_metadata_addresses_are_403(self):
         for host in ("169.254.169.254", "[fe80::1]", "[::ffff:a9fe:a9fe]", "[::ffff:169.254.0.1]",
                      "meta.test"):

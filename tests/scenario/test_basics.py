@@ -129,6 +129,37 @@ class Messages(Scenario):
                 self.assertIsNone(r.field("Set-Cookie"))
                 self.assertIn(("X-Sum", "1"), r.trailers)
 
+    def test_trailers_of_a_stored_response_are_no_fields_either(self):
+        """Framing and cookies are not taken from behind a body, whether the client wants any."""
+        trailers = ["X-Sum: 1", "Content-Length: 9", "Transfer-Encoding: x", "Set-Cookie: a=b"]
+        o = self.origin(chunked(b"abc", b"def", fields=["Cache-Control: max-age=60"],
+                                trailers=trailers))
+        p = self.cuttle()
+        for fields in ([], ["TE: trailers", "Connection: TE"], []):
+            r = self.get(p, o.url("/"), *fields)
+            self.assertEqual((r.status, r.body), (200, b"abcdef"))
+            for name in ("X-Sum", "Set-Cookie"):
+                self.assertIsNone(r.field(name))
+            self.assertFalse({n.lower() for n, _ in r.trailers} &
+                             {"content-length", "transfer-encoding"}, r.trailers)
+        self.assertEqual(self.get(p, o.url("/"), version="HTTP/1.0").body, b"abcdef")
+        self.assertEqual(len(o.requests), 1)
+
+    def test_a_megabyte_of_trailers_is_cut_off(self):
+        """What is kept of them is bounded; the response must not look whole then, or lacks them."""
+        many = ["X-%d: %s" % (i, "t" * 100) for i in range(10_000)]
+        o = self.origin(chunked(b"abc", trailers=many, fields=["Cache-Control: max-age=60"]))
+        p = self.cuttle(lean=True)
+        before = p.memory_kb()
+        for _ in range(10):
+            try:
+                r = self.get(p, o.url("/"))
+                self.assertEqual(r.body, b"abc")
+                self.assertLess(sum(len(n) + len(v) for n, v in r.trailers), 128 << 10)
+            except Incomplete as e:
+                self.assertIn(e.partial, (b"", b"abc"))
+        self.assertLess(p.memory_kb() - before, MEMORY_FACTOR * (4 << 10))
+
     def test_a_body_that_ends_with_the_connection_is_passed_on(self):
         o = self.origin((reply(length=False), pattern(300_000), 0.1, b"end", CLOSE))
         with Client(self.cuttle().address) as c:
@@ -283,6 +314,24 @@ class Connections(Scenario):
                 if "keep-alive" not in r.tokens("Connection") + r.tokens("Proxy-Connection"):
                     c.expect_close()
                     return
+
+    def test_an_http_1_0_client_is_kept_only_with_a_length(self):
+        """RFC 9112 9.3: the end of what has none is told by the close; once stored, it has one."""
+        body = b"abc" + pattern(50_000)
+        o = self.origin(chunked(body[:3], body[3:], fields=["Cache-Control: max-age=60"]))
+        p = self.cuttle()
+        for field in ("Connection: keep-alive", "Proxy-Connection: keep-alive"):
+            for turn in range(2):
+                with Client(p.address) as c:
+                    r = c.get(o.url("/" + field[:1]), field, version="HTTP/1.0")
+                    self.assertEqual((r.body, r.field("Transfer-Encoding")), (body, None))
+                    if turn == 1:
+                        self.assertEqual(r.field("Content-Length"), str(len(body)))
+                    if r.until_close or "keep-alive" not in r.tokens("Connection"):
+                        c.expect_close()
+                    else:
+                        self.assertEqual(c.get(o.url("/" + field[:1]), version="HTTP/1.0").body,
+                                         body)
 
     def test_an_http_1_0_origin_is_understood(self):
         o = self.origin((b"HTTP/1.0 200 OK\r\nX-A: b\r\n\r\nold", CLOSE))

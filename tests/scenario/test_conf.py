@@ -121,6 +121,23 @@ class Arguments(Scenario):
         self.assertEqual(code, 0)
         self.assertRegex(out + err, r"(?i)cuttle.*\d+\.\d+")
 
+    def test_the_manuals_come_from_the_program(self):
+        for argument, title in (("--man8", ".TH CUTTLE 8"), ("--man5", ".TH CUTTLE.CONF 5"),
+                                ("--man7", ".TH CUTTLE\\-HTTP 7")):
+            code, out, _ = run_cuttle(argument)
+            self.assertEqual((code, out[:len(title)]), (0, title))
+            self.assertIn("RFC 9111" if argument == "--man7" else "cuttle", out)
+
+    def test_z_makes_the_stores_on_disk(self):
+        folder = self.temporary_folder()
+        conf = self.write(folder, "c.conf", "http_port 3128\ncache_dir ufs %s/store 16\n" % folder)
+        self.assertEqual(run_cuttle("-z", "-f", conf)[0], 0)
+        self.assertEqual(os.path.getsize(folder + "/store/cuttle.store"), 16 << 20)
+        bad = self.write(folder, "bad.conf", "http_port 3128\ncache_dir ufs /proc/x 16\n")
+        code, out, err = run_cuttle("-z", "-f", bad)
+        self.assertEqual(code, 1)
+        self.assertIn("bad.conf:2: cache_dir: /proc/x: ", out + err)
+
     def test_z_has_nothing_to_make_without_a_disk_store(self):
         conf = self.write(self.temporary_folder(), "c.conf", "http_port 3128\n")
         self.assertEqual(run_cuttle("-z", "-f", conf)[0], 0)
@@ -226,6 +243,79 @@ class Reload(Scenario):
         self.assertGreater(sum(together(6, run)), 20)
 
 
+    def reload_as(self, p, lines):
+        """A new configuration, and not before it is in force is anything else done."""
+        before = p.cache_log().count("reconfigured")
+        p.write_conf(lines)
+        p.send_signal(signal.SIGHUP)
+        wait_for(lambda: p.cache_log().count("reconfigured") > before, "the new configuration")
+
+    def test_each_request_sees_one_whole_configuration_and_nothing_breaks(self):
+        """Two that deny different paths, by turns, under load; then the end, in time."""
+        go = threading.Event()
+        o = self.origin(lambda q: (reply("200 OK", "Content-Length: 20"), b"x" * 10, go, b"y" * 10)
+                        if q.target == "/long" else reply(body=b"x" * 5000))
+        t = self.origin(raw=lambda c: [c.send(c.read_exactly(1)) for _ in range(2)])
+        confs = [["visible_hostname %s.test" % name, "acl no urlpath_regex ^/%s" % other,
+                  "http_access deny no", "shutdown_lifetime 10 seconds"]
+                 for name, other in ("ab", "ba")]
+        p = self.cuttle(*confs[0])
+        downloads, tunnels = ([self.client(p) for _ in range(5)] for _ in range(2))
+        for c in downloads:
+            c.request("GET", o.url("/long"))
+            c.read_exactly(10)
+        for c in tunnels:
+            c.connect_tunnel(t.authority)
+            c.send("a")
+            self.assertEqual(c.read_exactly(1), b"a")
+        seen, stop = set(), threading.Event()
+        whole = ({("a", 200, "a"), ("b", 403, "a")}, {("b", 200, "b"), ("a", 403, "b")})
+
+        def ask(c, path):
+            r = c.get(o.url("/" + path))
+            name = (r.field("Via") if r.status == 200 else r.field("Proxy-Status"))
+            seen.add((path, r.status, re.search(r"(\w)\.test", name).group(1)))
+
+        def run(i):
+            if i == 0:
+                try:
+                    for n in range(12):
+                        wait_for(lambda: seen >= whole[n % 2], "answers by this configuration")
+                        self.reload_as(p, confs[(n + 1) % 2])
+                finally:
+                    stop.set()
+            while not stop.is_set():
+                with Client(p.address) as c:
+                    for path in "abab"[:1 + i % 4]:
+                        ask(c, path)
+        together(21, run)
+        self.assertEqual(seen, whole[0] | whole[1])
+        p.send_signal(signal.SIGTERM)
+        wait_for(lambda: not harness.is_listening(p.port), "the listeners to close")
+        go.set()
+        for c in downloads:
+            c.read_until(b"x" * 10 + b"y" * 10) if c.pending else c.read_until(b"y" * 10)
+        for c in tunnels:
+            c.send("b")
+            self.assertEqual(c.read_exactly(1), b"b")
+        self.assertLess(p.stop(), 9)
+
+    def test_many_reloads_leave_nothing_behind(self):
+        names = self.write(self.temporary_folder(), "names",
+                           "".join("n%d.example\n" % i for i in range(2000)))
+        lines = ['acl bad dstdomain "%s"' % names, "http_access deny bad"]
+        o = self.origin(reply(body=b"x"))
+        p = self.cuttle(*lines, lean=True)
+        for n in range(150):
+            if n == 30:
+                memory, descriptors = p.memory_kb(), p.descriptors()
+            self.reload_as(p, lines)
+            if n % 10 == 0:
+                self.get(p, o.url("/"))
+        self.assertLess(p.memory_kb() - memory, harness.MEMORY_FACTOR * (2 << 10))
+        self.assertLessEqual(p.descriptors(), descriptors + 2)
+
+
 class Rotation(Scenario):
     def test_no_line_is_lost_torn_or_doubled(self):
         o = self.origin(lambda q: reply(body=b"x"))
@@ -270,6 +360,61 @@ class Rotation(Scenario):
         self.get(p, o.url("/2"))
         wait_for(lambda: [a for a in p.access_log(name="kept.log") if a.url.endswith("/2")],
                  "the line in the old file")
+
+    def test_a_rotation_that_failed_is_told_and_works_the_next_time(self):
+        o = self.origin(reply(body=b"x"))
+        p = self.cuttle("logfile_rotate 0")
+        os.rename(p.path("access.log"), p.path("kept.log"))
+        os.mkdir(p.path("access.log"))
+        p.send_signal(signal.SIGUSR1)
+        wait_for(lambda: "cannot reopen" in p.cache_log(), "the complaint")
+        self.get(p, o.url("/one"))
+        wait_for(lambda: "/one" in p.read("kept.log"), "the line in the old file")
+        os.rmdir(p.path("access.log"))
+        p.send_signal(signal.SIGUSR1)
+        wait_for(lambda: os.path.exists(p.path("access.log")), "the new file")
+        self.get(p, o.url("/two"))
+        p.logged("/two")
+        self.assertNotIn("/two", p.read("kept.log"))
+
+    def test_a_log_whose_reader_died_stops_nobody_and_is_taken_up_again(self):
+        o = self.origin(reply(body=b"x"))
+        pipe = os.path.join(self.temporary_folder(), "pipe")
+        os.mkfifo(pipe)
+
+        def read_until(fd, text):
+            got = []
+
+            def has_come():
+                try:
+                    got.append(os.read(fd, 65536))
+                except BlockingIOError:
+                    pass
+                return text in b"".join(got)
+            wait_for(has_come, "%r in the pipe" % text)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        p = self.cuttle("access_log stdio:%s squid" % pipe, "logfile_rotate 0")
+        self.get(p, o.url("/first"))
+        read_until(reader, b"/first")
+        os.close(reader)
+        with Client(p.address) as c:
+            for i in range(200):
+                self.assertEqual(c.get(o.url("/%d" % i)).status, 200)
+        wait_for(lambda: "cannot write the access log" in p.cache_log(), "the complaint")
+        self.assertLess(p.cache_log().count("cannot write the access log"), 20)
+        p.send_signal(signal.SIGUSR1)
+        self.assertEqual(self.get(p, o.url("/")).status, 200)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        p.send_signal(signal.SIGUSR1)
+
+        def asked_again():
+            self.get(p, o.url("/again"))
+            try:
+                return b"/again" in os.read(reader, 65536)
+            except BlockingIOError:
+                return False
+        wait_for(asked_again, "lines in the pipe again")
 
     def test_everything_is_written_at_an_orderly_end(self):
         o = self.origin(reply(body=b"x"))

@@ -1,4 +1,5 @@
 """At its limits: out of descriptors, on its way out, and after many requests."""
+import os
 import signal
 import threading
 import time
@@ -147,6 +148,51 @@ class Leaving(Scenario):
         self.assertEqual(r.status, 200)
         self.assertIn("close", r.tokens("Connection"))
         p.stop()
+
+
+class NoOtherPorts(Scenario):
+    def test_icp_htcp_and_snmp_open_nothing(self):
+        """No datagram can reach a parser that is not there."""
+        ports = [harness.PortLease() for _ in range(3)]
+        for port in ports:
+            self.addCleanup(port.release)
+        p = self.cuttle("icp_port %d" % ports[0].number, "htcp_port %d" % ports[1].number,
+                        "snmp_port %d" % ports[2].number)
+        ours = {os.readlink("/proc/%d/fd/%s" % (p.pid, fd)) for fd in os.listdir("/proc/%d/fd" % p.pid)}
+        lines = [line.split() for name in ("udp", "udp6")
+                 for line in harness.read_text("/proc/%d/net/%s" % (p.pid, name)).splitlines()[1:]]
+        opened = {int(line[1].rsplit(":", 1)[1], 16) for line in lines
+                  if "socket:[%s]" % line[9] in ours}
+        self.assertEqual(opened & {port.number for port in ports}, set())
+
+
+class Killed(Scenario):
+    def test_after_a_kill_every_answer_is_right(self):
+        """Whatever was half done: bytes of its own URL, or a miss."""
+        o = self.origin(lambda q: storable(harness.pattern(20_000, hash(q.target) & 0xff)))
+        p = self.cuttle()
+        paths = ["/%d" % i for i in range(50)]
+        for round_ in range(3):
+            stop = threading.Event()
+
+            def load(i):
+                while not stop.is_set():
+                    try:
+                        self.get(p, o.url(paths[(i * 7 + len(o.requests)) % 50]))
+                    except (OSError, AssertionError):
+                        return
+            loads = [threading.Thread(target=load, args=(i,), daemon=True) for i in range(4)]
+            for t in loads:
+                t.start()
+            time.sleep(0.2)
+            p.kill()
+            stop.set()
+            for t in loads:
+                t.join()
+            p.start()
+            for path in paths:
+                self.assertEqual(self.get(p, o.url(path)).body,
+                                 harness.pattern(20_000, hash(path) & 0xff), path)
 
 
 class Endurance(Scenario):

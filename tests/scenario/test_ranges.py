@@ -113,6 +113,16 @@ class Ranges(Scenario):
         self.assertEqual(self.ask("bytes=0-9", 'If-Range: "b"').status, 200)
         self.assertEqual(self.ask("bytes=0-9", 'If-Range: W/"a"').status, 200)
 
+    def test_a_content_range_in_a_200_means_nothing(self):
+        """RFC 9110 14.4."""
+        o = self.origin(storable(pattern(1000), "Content-Range: bytes 0-9/1000"))
+        for _ in range(2):
+            r = self.get(self.p, o.url("/"))
+            self.assertEqual((r.status, r.body), (200, pattern(1000)))
+        r = self.get(self.p, o.url("/"), "Range: bytes=500-509")
+        self.assertEqual((r.hit, r.body), (True, pattern(1000)[500:510]))
+        self.assertEqual(r.all("Content-Range"), ["bytes 500-509/1000"])
+
     def test_a_200_for_a_range_is_whole(self):
         """RFC 9110 14.2: an origin may ignore the range."""
         o = self.origin(storable(pattern(1000)))

@@ -20,7 +20,7 @@
 
 #define MB (UINT64_C(1024) * 1024)
 
-struct part {
+struct piece {
     pthread_t thread;
     struct store *store;
     unsigned from, to, seed;
@@ -107,7 +107,7 @@ store_one(struct store *s, struct arena *a, unsigned i, size_t n_bytes)
 static void *
 part_run(void *arg)
 {
-    struct part *p = arg;
+    struct piece *p = arg;
     char lent[4096];
     struct arena a;
 
@@ -125,10 +125,10 @@ part_run(void *arg)
 static void
 run(struct store *s, unsigned objects, size_t body_bytes, unsigned threads)
 {
-    struct part *parts = mem_zalloc(threads * sizeof *parts);
+    struct piece *parts = mem_zalloc(threads * sizeof *parts);
 
     for (unsigned i = 0; i < threads; i++) {
-        parts[i] = (struct part){.store = s, .seed = i + 1, .body_bytes = body_bytes};
+        parts[i] = (struct piece){.store = s, .seed = i + 1, .body_bytes = body_bytes};
         parts[i].from = (unsigned)((uint64_t)objects * i / threads);
         parts[i].to = (unsigned)((uint64_t)objects * (i + 1) / threads);
         CHECK(pthread_create(&parts[i].thread, NULL, part_run, &parts[i]) == 0);

@@ -275,6 +275,39 @@ dst_asks_for_addresses_only_when_they_decide(void **state)
     set_free(s);
 }
 
+/* Host is only what the client says. */
+static void
+dst_is_where_a_diverted_connection_was_going(void **state)
+{
+    struct set *s = set_of("x dst 10.0.0.0/8");
+    struct acl_facts f = facts_for_host("intranet.example");
+    struct addr inside = address("10.0.0.80", 80), outside = address("192.0.2.80", 80);
+
+    f.destination = &inside;
+    assert_answer(s, f, ACL_ALLOW);
+    f.destination = &outside;
+    assert_answer(s, f, ACL_DENY);
+    f = facts_for_host("10.1.1.1");
+    f.destination = &outside;
+    assert_answer(s, f, ACL_DENY);
+    set_free(s);
+}
+
+static void
+no_host_gets_a_diverted_connection_around_dst(void **state)
+{
+    struct set *s = set_of("x dst -n 10.0.0.0/8 trusted.example");
+    struct acl_facts f = facts_for_host("trusted.example");
+    struct addr inside = address("10.0.0.80", 80), outside = address("192.0.2.80", 80);
+
+    assert_answer(s, f, ACL_ALLOW);
+    f.destination = &outside;
+    assert_answer(s, f, ACL_DENY);
+    f.destination = &inside; /* known without asking anybody */
+    assert_answer(s, f, ACL_ALLOW);
+    set_free(s);
+}
+
 static void
 dst_is_not_asked_behind_a_term_that_fails(void **state)
 {
@@ -806,6 +839,8 @@ main(void)
         cmocka_unit_test(all_takes_both_families_however_it_is_spelled),
         cmocka_unit_test(redefining_all_with_nothing_leaves_it_whole),
         cmocka_unit_test(dst_asks_for_addresses_only_when_they_decide),
+        cmocka_unit_test(dst_is_where_a_diverted_connection_was_going),
+        cmocka_unit_test(no_host_gets_a_diverted_connection_around_dst),
         cmocka_unit_test(dst_is_not_asked_behind_a_term_that_fails),
         cmocka_unit_test(
             names_in_dst_are_compared_where_matching_opens_and_refused_where_it_closes),

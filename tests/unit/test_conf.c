@@ -277,7 +277,7 @@ static void
 what_only_tunes_is_taken_with_one_note(void **state)
 {
     struct conf *c = read_text(PORT "http_access deny all\nlogfile_daemon /usr/lib/x\nicp_port 0\n"
-                                    "cache_dir ufs /a 1 2 3\ncache_dir ufs /b 1 2 3\n"
+                                    "cache_store_log /a\ncache_store_log /b\n"
                                     "debug_options ALL,1 33, 2\n");
 
     assert_reads(c);
@@ -285,10 +285,47 @@ what_only_tunes_is_taken_with_one_note(void **state)
         text_of(&c->notes),
         "t.conf:3: logfile_daemon: not used by cuttle, ignored\n"
         "t.conf:4: icp_port: not used by cuttle, ignored: no port is opened for it\n"
-        "t.conf:5: cache_dir: not used by cuttle, ignored: the cache is in memory "
-        "so far; see cache_mem\n"
+        "t.conf:5: cache_store_log: not used by cuttle, ignored\n"
         "t.conf:7: debug_options: not used by cuttle, ignored\n");
     conf_unref(&c);
+}
+
+static void
+a_cache_dir_of_any_type_is_one_file(void **state)
+{
+    struct conf *c = read_text(PORT "cache_dir ufs /a 100 16 256\ncache_dir rock /b 2000 "
+                                    "slot-size=32768 max-size=1000 min-size=10 no-store\n"
+                                    "cache_dir null /tmp\n");
+
+    assert_reads(c);
+    assert_int_equal(c->n_cache_dirs, 2);
+    assert_string_equal(c->cache_dirs[0].path, "/a");
+    assert_int_equal(c->cache_dirs[0].bytes, INT64_C(100) << 20);
+    assert_int_equal(c->cache_dirs[0].max_bytes, -1);
+    assert_int_equal(c->cache_dirs[1].max_bytes, 1000);
+    assert_int_equal(c->cache_dirs[1].min_bytes, 10);
+    assert_true(c->cache_dirs[1].read_only && !c->cache_dirs[0].read_only);
+    conf_unref(&c);
+    assert_error(PORT "cache_dir zfs /a 100\n", "t.conf:2: cache_dir: expected ufs, aufs, diskd or "
+                                                "rock, a folder and 1 to 16777216 megabytes\n");
+    assert_error(PORT "cache_dir ufs /a 100 fast\n",
+                 "t.conf:2: cache_dir: expected min-size=, max-size= or no-store, not \"fast\"\n");
+}
+
+static void
+range_offset_limits_are_sizes_with_acls(void **state)
+{
+    struct conf *c = read_text(PORT "acl big dstdomain .example\nrange_offset_limit none big\n"
+                                    "range_offset_limit 10 KB\n");
+
+    assert_reads(c);
+    assert_int_equal(c->n_range_limits, 2);
+    assert_int_equal(c->range_limits[0].bytes, -1);
+    assert_int_equal(c->range_limits[0].condition.n, 1);
+    assert_int_equal(c->range_limits[1].bytes, 10240);
+    conf_unref(&c);
+    assert_error(PORT "range_offset_limit x\n",
+                 "t.conf:2: range_offset_limit: expected a size or none, and acls\n");
 }
 
 static void
@@ -362,6 +399,23 @@ ports_have_addresses_and_options(void **state)
     assert_true(c->ports[3].accel);
     assert_true(addr_is_loopback(&c->ports[3].address));
     assert_true(c->ports[4].tproxy);
+    conf_unref(&c);
+}
+
+static void
+what_diverted_connections_need_is_understood(void **state)
+{
+    struct conf *c = read_text("http_port 3129 intercept\nhost_verify_strict on\n"
+                               "client_dst_passthru off\n");
+
+    assert_reads(c);
+    assert_true(c->host_verify_strict);
+    assert_non_null(strstr(text_of(&c->notes),
+                           "t.conf:3: client_dst_passthru: not used by cuttle, ignored: a diverted "
+                           "connection always goes on to where its client was going\n"));
+    conf_unref(&c);
+    c = read_text(PORT);
+    assert_false(c->host_verify_strict);
     conf_unref(&c);
 }
 
@@ -825,11 +879,14 @@ main(void)
         cmocka_unit_test(ten_mistakes_give_ten_messages_with_lines),
         cmocka_unit_test(an_unknown_directive_is_refused_with_a_hint),
         cmocka_unit_test(a_message_stays_one_line_whatever_the_word),
+        cmocka_unit_test(a_cache_dir_of_any_type_is_one_file),
+        cmocka_unit_test(range_offset_limits_are_sizes_with_acls),
         cmocka_unit_test(what_only_tunes_is_taken_with_one_note),
         cmocka_unit_test(what_narrows_access_is_refused_once_with_its_line),
         cmocka_unit_test(a_refused_name_that_asks_for_nothing_is_fine),
         cmocka_unit_test(older_names_work_with_a_hint),
         cmocka_unit_test(ports_have_addresses_and_options),
+        cmocka_unit_test(what_diverted_connections_need_is_understood),
         cmocka_unit_test(a_port_that_is_none_is_refused),
         cmocka_unit_test(a_file_without_a_port_is_refused),
         cmocka_unit_test(lines_of_one_acl_add_up),

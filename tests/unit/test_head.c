@@ -193,11 +193,22 @@ a_304_replaces_the_fields_it_has_and_leaves_the_others(void **state)
     assert_span(h->reason, "OK");
 }
 
+/* RFC 9110 section 14.4. */
+static void
+a_content_range_is_kept_where_it_means_something(void **state)
+{
+    assert_span(stored_response(.status = 200, .fields = DATE_T0 "Content-Range: a\r\n")->block,
+                DATE_T0);
+    assert_span(stored_response(.status = 206, .fields = "Content-Range: a\r\n" DATE_T0)->block,
+                "Content-Range: a\r\n" DATE_T0);
+}
+
 /* RFC 9111 section 3.2: these describe the stored bytes. Set-Cookie is for whoever asked now. */
 static void
 a_304_never_changes_what_describes_the_body(void **state)
 {
-    struct head *old = stored_response(.fields = "Content-Encoding: gzip\r\nContent-Range: a\r\n"
+    struct head *old =
+        stored_response(.status = 206, .fields = "Content-Encoding: gzip\r\nContent-Range: a\r\n"
                                                  "Set-Cookie: a=1\r\n");
     struct head *h = freshened(old, .fields = "Content-Encoding: br\r\nContent-Range: b\r\n"
                                               "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n"
@@ -290,6 +301,7 @@ main(void)
         cmocka_unit_test(pragma_counts_without_cache_control_only),
         cmocka_unit_test(authorization_of_the_request_is_remembered),
         cmocka_unit_test(a_304_replaces_the_fields_it_has_and_leaves_the_others),
+        cmocka_unit_test(a_content_range_is_kept_where_it_means_something),
         cmocka_unit_test(a_304_never_changes_what_describes_the_body),
         cmocka_unit_test(a_304_without_date_is_dated_by_its_arrival),
         cmocka_unit_test(repeated_304s_do_not_pile_up_lines),

@@ -1,0 +1,361 @@
+/* cache/directory.c - rows of 24 bytes in open-addressed tables.
+ *
+ * A table is filled to 85 % and grows by an eighth, which keeps the memory of a row between 28 and
+ * 32 bytes. Rows are searched one after the other from the place their hash names; taking one out
+ * moves those behind it up, so there are no tombstones. */
+#include "cache/directory.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/check.h"
+
+enum { TABLES = 64, ROWS_AT_FIRST = 16 };
+
+#define AT_BITS 40 /* in units of 16 bytes: 16 TB */
+#define AT_MASK ((UINT64_C(1) << AT_BITS) - 1)
+#define USED_BIT UINT32_C(0x80000000)
+
+struct slot {
+    uint64_t hash;
+    uint64_t at_tag; /* 40 bits of place, 24 bits of tag; the place is never 0 in a row in use */
+    uint32_t units;
+    uint32_t used; /* seconds, and whether */
+};
+
+struct table {
+    pthread_mutex_t lock;
+    struct slot *slots;
+    size_t n, room;
+    uint64_t units;
+};
+
+struct directory {
+    struct table tables[TABLES];
+};
+
+struct directory *
+directory_new(void)
+{
+    struct directory *d = mem_zalloc(sizeof *d);
+
+    for (int i = 0; i < TABLES; i++) {
+        pthread_mutex_init(&d->tables[i].lock, NULL);
+        d->tables[i].room = ROWS_AT_FIRST;
+        d->tables[i].slots = mem_zalloc(ROWS_AT_FIRST * sizeof(struct slot));
+    }
+    return d;
+}
+
+void
+directory_free(struct directory **held)
+{
+    struct directory *d = *held;
+
+    *held = NULL;
+    for (int i = 0; i < TABLES; i++) {
+        pthread_mutex_destroy(&d->tables[i].lock);
+        mem_free(d->tables[i].slots);
+    }
+    mem_free(d);
+}
+
+static struct table *
+table_of(struct directory *d, uint64_t hash)
+{
+    return &d->tables[hash >> 58];
+}
+
+/* The place a hash names: its lower bits spread over any number of slots. */
+static size_t
+home_of(const struct table *t, uint64_t hash)
+{
+    return (size_t)(((__uint128_t)(hash << 6) * t->room) >> 64);
+}
+
+static bool
+is_free(const struct slot *s)
+{
+    return s->at_tag == 0;
+}
+
+static struct directory_row
+row_of(const struct slot *s)
+{
+    return (struct directory_row){
+        .hash = s->hash,
+        .at = (s->at_tag & AT_MASK) * 16,
+        .tag = (uint32_t)(s->at_tag >> AT_BITS),
+        .bytes = (uint64_t)s->units * 16,
+        .used_s = s->used & ~USED_BIT,
+        .used = s->used & USED_BIT,
+    };
+}
+
+static struct slot
+slot_of(const struct directory_row *r)
+{
+    CHECK(r->at % 16 == 0 && r->at / 16 <= AT_MASK && r->at > 0 && r->bytes / 16 <= UINT32_MAX);
+    return (struct slot){
+        .hash = r->hash,
+        .at_tag = r->at / 16 | (uint64_t)r->tag << AT_BITS,
+        .units = (uint32_t)(r->bytes / 16),
+        .used = (r->used_s & ~USED_BIT) | (r->used ? USED_BIT : 0),
+    };
+}
+
+static size_t
+next_of(const struct table *t, size_t i)
+{
+    return i + 1 == t->room ? 0 : i + 1;
+}
+
+static void
+slot_insert(struct table *t, const struct slot *s)
+{
+    size_t i = home_of(t, s->hash);
+
+    while (!is_free(&t->slots[i]))
+        i = next_of(t, i);
+    t->slots[i] = *s;
+    t->n++;
+    t->units += s->units;
+}
+
+static void
+table_grow(struct table *t)
+{
+    struct slot *old = t->slots;
+    size_t n_old = t->room;
+
+    t->room = n_old + n_old / 8 + 4;
+    t->slots = mem_zalloc(t->room * sizeof *t->slots);
+    t->n = 0;
+    t->units = 0;
+    for (size_t i = 0; i < n_old; i++)
+        if (!is_free(&old[i]))
+            slot_insert(t, &old[i]);
+    mem_free(old);
+}
+
+/* Is `home` outside of the cyclic interval (hole, i]? Then what stands at i may move to the hole.
+ */
+static bool
+may_move(size_t home, size_t hole, size_t i)
+{
+    return hole <= i ? home <= hole || home > i : home <= hole && home > i;
+}
+
+static void
+slot_remove(struct table *t, size_t hole)
+{
+    t->n--;
+    t->units -= t->slots[hole].units;
+    for (size_t i = next_of(t, hole); !is_free(&t->slots[i]); i = next_of(t, i)) {
+        if (!may_move(home_of(t, t->slots[i].hash), hole, i))
+            continue;
+        t->slots[hole] = t->slots[i];
+        hole = i;
+    }
+    t->slots[hole] = (struct slot){0};
+}
+
+/* The slot of hash whose place and tag, as far as the masks look, are `wanted`; room: none. */
+static size_t
+slot_find(const struct table *t, uint64_t hash, uint64_t mask, uint64_t wanted)
+{
+    for (size_t i = home_of(t, hash); !is_free(&t->slots[i]); i = next_of(t, i))
+        if (t->slots[i].hash == hash && (t->slots[i].at_tag & mask) == wanted)
+            return i;
+    return t->room;
+}
+
+void
+directory_put(struct directory *d, const struct directory_row *row)
+{
+    struct table *t = table_of(d, row->hash);
+    struct slot s = slot_of(row);
+    size_t old;
+
+    pthread_mutex_lock(&t->lock);
+    old = slot_find(t, row->hash, ~AT_MASK, s.at_tag & ~AT_MASK);
+    if (old < t->room)
+        slot_remove(t, old);
+    if ((t->n + 1) * 100 > t->room * 85)
+        table_grow(t);
+    slot_insert(t, &s);
+    pthread_mutex_unlock(&t->lock);
+}
+
+unsigned
+directory_find(struct directory *d, uint64_t hash, struct directory_row *out, unsigned max)
+{
+    struct table *t = table_of(d, hash);
+    unsigned n = 0;
+
+    pthread_mutex_lock(&t->lock);
+    for (size_t i = home_of(t, hash); !is_free(&t->slots[i]) && n < max; i = next_of(t, i))
+        if (t->slots[i].hash == hash)
+            out[n++] = row_of(&t->slots[i]);
+    pthread_mutex_unlock(&t->lock);
+    return n;
+}
+
+void
+directory_touch(struct directory *d, const struct directory_row *row, uint32_t now_s)
+{
+    struct table *t = table_of(d, row->hash);
+    size_t i;
+
+    pthread_mutex_lock(&t->lock);
+    i = slot_find(t, row->hash, AT_MASK, row->at / 16);
+    if (i < t->room)
+        t->slots[i].used = (now_s & ~USED_BIT) | USED_BIT;
+    pthread_mutex_unlock(&t->lock);
+}
+
+bool
+directory_remove(struct directory *d, uint64_t hash, uint64_t at)
+{
+    struct table *t = table_of(d, hash);
+    size_t i;
+    bool found;
+
+    pthread_mutex_lock(&t->lock);
+    i = slot_find(t, hash, AT_MASK, at / 16);
+    found = i < t->room;
+    if (found)
+        slot_remove(t, i);
+    pthread_mutex_unlock(&t->lock);
+    return found;
+}
+
+unsigned
+directory_remove_all(struct directory *d, uint64_t hash)
+{
+    struct table *t = table_of(d, hash);
+    unsigned n = 0;
+    size_t i;
+
+    pthread_mutex_lock(&t->lock);
+    while ((i = slot_find(t, hash, 0, 0)) < t->room) {
+        slot_remove(t, i);
+        n++;
+    }
+    pthread_mutex_unlock(&t->lock);
+    return n;
+}
+
+void
+directory_clear(struct directory *d)
+{
+    for (int k = 0; k < TABLES; k++) {
+        struct table *t = &d->tables[k];
+
+        pthread_mutex_lock(&t->lock);
+        memset(t->slots, 0, t->room * sizeof *t->slots);
+        t->n = 0;
+        t->units = 0;
+        pthread_mutex_unlock(&t->lock);
+    }
+}
+
+/* A removal moves others to where we are, so the same place is looked at again; what it moves from
+ * the end of the array round to its start was either seen or will be. */
+static void
+table_take_range(struct table *t, uint64_t from, uint64_t to,
+                 void (*keep)(void *arg, const struct directory_row *row), void *arg)
+{
+    for (size_t i = 0; i < t->room;) {
+        struct directory_row row = row_of(&t->slots[i]);
+
+        if (is_free(&t->slots[i]) || row.at < from || row.at >= to) {
+            i++;
+            continue;
+        }
+        if (row.used)
+            keep(arg, &row);
+        slot_remove(t, i);
+    }
+}
+
+void
+directory_take_range(struct directory *d, uint64_t from, uint64_t to,
+                     void (*keep)(void *arg, const struct directory_row *row), void *arg)
+{
+    for (int k = 0; k < TABLES; k++) {
+        struct table *t = &d->tables[k];
+
+        pthread_mutex_lock(&t->lock);
+        table_take_range(t, from, to, keep, arg);
+        table_take_range(t, from, to, keep, arg); /* what wrapped round the end */
+        pthread_mutex_unlock(&t->lock);
+    }
+}
+
+void
+directory_each(struct directory *d, void (*fn)(void *arg, const struct directory_row *row),
+               void *arg)
+{
+    for (int k = 0; k < TABLES; k++) {
+        struct table *t = &d->tables[k];
+
+        pthread_mutex_lock(&t->lock);
+        for (size_t i = 0; i < t->room; i++)
+            if (!is_free(&t->slots[i])) {
+                struct directory_row row = row_of(&t->slots[i]);
+
+                fn(arg, &row);
+            }
+        pthread_mutex_unlock(&t->lock);
+    }
+}
+
+static uint64_t
+sum_of(struct directory *d, uint64_t (*of)(const struct table *t))
+{
+    uint64_t sum = 0;
+
+    for (int k = 0; k < TABLES; k++) {
+        pthread_mutex_lock(&d->tables[k].lock);
+        sum += of(&d->tables[k]);
+        pthread_mutex_unlock(&d->tables[k].lock);
+    }
+    return sum;
+}
+
+static uint64_t
+rows_of(const struct table *t)
+{
+    return t->n;
+}
+
+static uint64_t
+bytes_of(const struct table *t)
+{
+    return t->units * 16;
+}
+
+static uint64_t
+memory_of(const struct table *t)
+{
+    return sizeof *t + t->room * sizeof *t->slots;
+}
+
+uint64_t
+directory_count(struct directory *d)
+{
+    return sum_of(d, rows_of);
+}
+
+uint64_t
+directory_live_bytes(struct directory *d)
+{
+    return sum_of(d, bytes_of);
+}
+
+uint64_t
+directory_memory(struct directory *d)
+{
+    return sum_of(d, memory_of);
+}

@@ -1,0 +1,45 @@
+/* cache/directory.h - what lies where on a disk tier: at most 32 bytes an object. No I/O.
+ *
+ * Found by a 64-bit hash of the key; whether it is that key is only known from the record itself.
+ * Several rows of one hash are variants, told apart by a 24-bit tag. Thread-safe: 64 tables, each
+ * under its own lock, so that growing one is a short pause for few. */
+#ifndef CACHE_DIRECTORY_H
+#define CACHE_DIRECTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct directory;
+
+struct directory_row {
+    uint64_t hash;
+    uint64_t at;     /* offset in the file, a multiple of 16 */
+    uint64_t bytes;  /* of the whole record, a multiple of 16 */
+    uint32_t tag;    /* of the variant: 24 bits */
+    uint32_t used_s; /* when it was last asked for, in seconds of the tier's own clock */
+    bool used;       /* since it was written where it is */
+};
+
+struct directory *directory_new(void);
+void directory_free(struct directory **held);
+/* In place of the row with its hash and tag. */
+void directory_put(struct directory *d, const struct directory_row *row);
+unsigned directory_find(struct directory *d, uint64_t hash, struct directory_row *out,
+                        unsigned max); /* newest first; touches nothing */
+void directory_touch(struct directory *d, const struct directory_row *row, uint32_t now_s);
+/* Only if it still lies there. */
+bool directory_remove(struct directory *d, uint64_t hash, uint64_t at);
+unsigned directory_remove_all(struct directory *d, uint64_t hash);
+void directory_clear(struct directory *d);
+/* Takes out every row that lies in [from, to); those that were used go to keep(), in no order. */
+void directory_take_range(struct directory *d, uint64_t from, uint64_t to,
+                          void (*keep)(void *arg, const struct directory_row *row), void *arg);
+/* All rows, table by table under its lock: copy what you need. */
+void directory_each(struct directory *d, void (*fn)(void *arg, const struct directory_row *row),
+                    void *arg);
+uint64_t directory_count(struct directory *d);
+uint64_t directory_live_bytes(struct directory *d); /* of the records that can be found */
+uint64_t directory_memory(struct directory *d);
+
+#endif

@@ -1,0 +1,67 @@
+/* cache/tier.h - a larger and slower place behind the store in memory: a disk.
+ *
+ * Each tier is one file in a folder of its own (cache/tier_log.c). Nothing here blocks a loop: what
+ * is put is written by the tier's own thread, and what is read comes from the page cache at once or
+ * from a pool of threads. A tier that fails costs what it holds, never the proxy: faults are
+ * counted and told once in a while. All functions but tier_open, tiers_new and tiers_close are for
+ * any thread. */
+#ifndef CACHE_TIER_H
+#define CACHE_TIER_H
+
+#include "cache/entry.h"
+
+struct tiers; /* all of a process */
+
+struct tier_options {
+    const char *path;              /* a folder */
+    uint64_t bytes;                /* of its file */
+    uint64_t min_bytes, max_bytes; /* of a body; max_bytes 0: whatever fits */
+    bool read_only;                /* nothing is put there */
+};
+
+struct tier_stats {
+    const char *path;
+    uint64_t bytes, objects, live_bytes, directory_bytes;
+    uint64_t puts, dropped, written, carried, hits, misses, read_faults, write_faults, bad_records;
+    uint64_t admitted; /* bytes of what was put, without what was carried forward */
+    uint64_t sequence;
+    int64_t oldest_s; /* age of the oldest row, as far as it is known; -1: none */
+    bool ready;       /* what was there at the start is known again */
+};
+
+struct tiers *tiers_new(void);
+/* false: *why says why not; the others go on. */
+bool tiers_add(struct tiers *t, const struct tier_options *o, char *why, size_t why_bytes);
+/* Writes what is left, and a snapshot of what lies where. No reader is open any more. */
+void tiers_close(struct tiers **held);
+unsigned tiers_count(const struct tiers *t);
+void tiers_stats(struct tiers *t, unsigned i, struct tier_stats *out);
+void tiers_sync(struct tiers *t); /* what was put before is written; for tests and the end */
+
+/* e is complete, and stays as it is. */
+void tiers_put(struct tiers *t, struct span uri, struct entry *e);
+void tiers_remove(struct tiers *t, struct span uri); /* RFC 9111 section 4.4: all variants */
+void tiers_clear(struct tiers *t);
+bool tiers_have(struct tiers *t, struct span uri); /* maybe: only reading tells */
+
+/* ---- reading; each reader belongs to one loop ---- */
+/* loaded: a body that is kept has come whole. */
+struct tier_reader *tier_reader_new(struct tiers *t, struct loop *l,
+                                    void (*loaded)(void *owner, struct entry *e), void *owner);
+void tier_reader_free(struct tier_reader **held); /* ends all of its reads */
+
+struct tier_read;
+/* Looks for what this request selects; keep_bytes: bodies up to it are kept in memory, others pass.
+ * from: a body that passes starts there (at the block before it), as a part. task is queued when
+ * the outcome is there, unless it is there at once. uri and request must last until then. NULL:
+ * there is nothing. */
+struct tier_read *tier_read_start(struct tier_reader *r, struct span uri,
+                                  const struct request_head *request, uint64_t keep_bytes,
+                                  uint64_t from, struct loop_task *task);
+bool tier_read_is_done(const struct tier_read *r);
+/* With a reference; NULL: none fits. A body that passes wants its reader opened before release. */
+struct entry *tier_read_entry(struct tier_read *r);
+void tier_read_release(struct tier_read **held); /* the body comes by itself from now on */
+void tier_read_cancel(struct tier_read **held);
+
+#endif

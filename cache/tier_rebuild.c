@@ -1,0 +1,349 @@
+/* cache/tier_rebuild.c - knowing again what a file holds.
+ *
+ * After an orderly end a snapshot of the directory is there; it is used once and removed, so that a
+ * crash later cannot bring back an old one. Without it the records themselves are read: from the
+ * start, one behind the other, and where there is none the next is looked for at each place where
+ * one could be. Of two of one key and variant the higher sequence counts; a tombstone takes all of
+ * its key that came before it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "cache/tier_private.h"
+
+#define SNAPSHOT_MAGIC "CUTTLE-I"
+#define WINDOW (1u << 20)
+
+struct snapshot_header {
+    char magic[8];
+    uint64_t generation, seed, bytes, at, reclaimed, sequence, n, sum;
+};
+
+struct packed_row { /* 32 bytes */
+    uint64_t hash, at, bytes;
+    uint32_t tag, used;
+};
+
+/* ---- the snapshot ---- */
+
+struct rows {
+    struct packed_row *at;
+    size_t n, room;
+};
+
+static void
+rows_add(void *arg, const struct directory_row *row)
+{
+    struct rows *r = arg;
+
+    if (r->n == r->room) {
+        r->room = r->room ? r->room * 2 : 1024;
+        r->at = mem_realloc(r->at, r->room * sizeof *r->at);
+    }
+    r->at[r->n++] = (struct packed_row){row->hash, row->at, row->bytes, row->tag,
+                                        row->used_s | (row->used ? UINT32_C(1) << 31 : 0)};
+}
+
+static uint64_t
+snapshot_sum(const struct snapshot_header *h, const struct rows *r)
+{
+    return XXH3_64bits_withSeed(r->at, r->n * sizeof *r->at,
+                                XXH3_64bits(h, offsetof(struct snapshot_header, sum)));
+}
+
+static bool
+write_all(int fd, const void *from, size_t n)
+{
+    for (const char *at = from; n;) {
+        ssize_t put = write(fd, at, n);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        at += put;
+        n -= (size_t)put;
+    }
+    return true;
+}
+
+/* The file is whole before it has its name. */
+static bool
+snapshot_write(const struct tier *t, const struct snapshot_header *h, const struct rows *r)
+{
+    int fd = openat(t->folder, "cuttle.index.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+    bool good;
+
+    if (fd < 0)
+        return false;
+    good = write_all(fd, h, sizeof *h) && write_all(fd, r->at, r->n * sizeof *r->at) &&
+           fdatasync(fd) == 0;
+    good = close(fd) == 0 && good;
+    return good && renameat(t->folder, "cuttle.index.new", t->folder, "cuttle.index") == 0;
+}
+
+void
+tier_snapshot(struct tier *t)
+{
+    struct rows r = {0};
+    struct snapshot_header h = {.generation = atomic_load(&t->generation),
+                                .seed = t->seed,
+                                .bytes = t->bytes,
+                                .at = t->at,
+                                .reclaimed = t->reclaimed,
+                                .sequence = t->sequence};
+
+    if (!atomic_load(&t->ready))
+        return;
+    memcpy(h.magic, SNAPSHOT_MAGIC, sizeof h.magic);
+    directory_each(t->directory, rows_add, &r);
+    h.n = r.n;
+    h.sum = snapshot_sum(&h, &r);
+    if (fdatasync(t->fd) != 0 || !snapshot_write(t, &h, &r))
+        log_event(LOG_WARN, "cache_dir %s: %s; the next start reads all of it", t->path,
+                  strerror(errno));
+    mem_free(r.at);
+}
+
+static bool
+read_all(int fd, void *to, size_t n)
+{
+    for (char *at = to; n;) {
+        ssize_t got = read(fd, at, n);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        at += got;
+        n -= (size_t)got;
+    }
+    return true;
+}
+
+static bool
+row_is_sane(const struct tier *t, const struct packed_row *p)
+{
+    return p->at % 16 == 0 && p->bytes % 16 == 0 && p->at >= TIER_BASE && p->bytes > 0 &&
+           p->bytes <= t->bytes && p->at <= t->bytes - p->bytes && p->tag < 1 << 24;
+}
+
+static void
+snapshot_use(struct tier *t, const struct snapshot_header *h, const struct rows *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct packed_row *p = &r->at[i];
+        struct directory_row row = {p->hash,      p->at, p->bytes, p->tag, p->used & INT32_MAX,
+                                    p->used >> 31};
+
+        if (row_is_sane(t, p))
+            directory_put(t->directory, &row);
+    }
+    t->at = h->at;
+    t->reclaimed = h->reclaimed;
+    t->sequence = h->sequence;
+}
+
+static bool
+header_fits(const struct tier *t, const struct snapshot_header *h)
+{
+    return memcmp(h->magic, SNAPSHOT_MAGIC, sizeof h->magic) == 0 && h->seed == t->seed &&
+           h->generation == atomic_load(&t->generation) && h->bytes == t->bytes &&
+           h->at >= TIER_BASE && h->at <= h->reclaimed && h->reclaimed <= t->bytes &&
+           h->at % 16 == 0 && h->n < t->bytes / 16;
+}
+
+static bool
+snapshot_read(struct tier *t)
+{
+    int fd = openat(t->folder, "cuttle.index", O_RDONLY | O_CLOEXEC);
+    struct snapshot_header h;
+    struct rows r = {0};
+    bool good = false;
+
+    if (fd < 0)
+        return false;
+    if (read_all(fd, &h, sizeof h) && header_fits(t, &h) &&
+        lseek(fd, 0, SEEK_END) == (off_t)(sizeof h + h.n * sizeof *r.at) &&
+        lseek(fd, sizeof h, SEEK_SET) == sizeof h) {
+        r.n = h.n;
+        r.at = mem_alloc(r.n * sizeof *r.at + 1);
+        good = read_all(fd, r.at, r.n * sizeof *r.at) && h.sum == snapshot_sum(&h, &r);
+    }
+    (void)close(fd);
+    if (good)
+        snapshot_use(t, &h, &r);
+    mem_free(r.at);
+    return good;
+}
+
+/* ---- the records ---- */
+
+struct found {
+    uint64_t hash, at, bytes, sequence;
+    uint32_t tag;
+    bool tombstone;
+};
+
+struct scan {
+    struct tier *t;
+    char *window;
+    uint64_t start, end; /* of the file, what the window holds */
+    struct found *at;
+    size_t n, room;
+};
+
+/* Bytes of the file from `at` on, at least `wanted` if there are as many. */
+static struct span
+window_at(struct scan *s, uint64_t at, size_t wanted)
+{
+    size_t n = WINDOW;
+
+    if (at >= s->start && at + wanted <= s->end)
+        return span_of(s->window + (at - s->start), (size_t)(s->end - at));
+    if (at + n > s->t->bytes)
+        n = (size_t)(s->t->bytes - at);
+    s->start = s->end = at;
+    if (!tier_read_at(s->t, at, s->window, n)) {
+        atomic_fetch_add(&s->t->read_faults, 1);
+        memset(s->window, 0, n);
+    }
+    s->end = at + n;
+    return span_of(s->window, n);
+}
+
+static void
+found_add(struct scan *s, uint64_t at, const struct record *r)
+{
+    struct part part = {r->part_from, r->part_whole, r->range};
+
+    if (r->generation != atomic_load(&s->t->generation))
+        return;
+    if (s->n == s->room) {
+        s->room = s->room ? s->room * 2 : 1024;
+        s->at = mem_realloc(s->at, s->room * sizeof *s->at);
+    }
+    s->at[s->n++] = (struct found){.hash = r->digest[0],
+                                   .at = at,
+                                   .bytes = record_bytes(r),
+                                   .sequence = r->sequence,
+                                   .tag = tier_tag(r->vary, r->is_part ? &part : NULL),
+                                   .tombstone = r->status == 0};
+}
+
+/* A head image larger than the window is read by itself. */
+static enum record_result
+decode_at(struct scan *s, uint64_t at, struct record *r, char **own)
+{
+    size_t head_bytes = 0;
+    struct span bytes = window_at(s, at, 4096);
+    enum record_result result = record_decode(bytes, r, &head_bytes);
+
+    *own = NULL;
+    if (result != RECORD_MORE || head_bytes == 0 || at + head_bytes > s->t->bytes)
+        return result;
+    if (head_bytes <= WINDOW)
+        return record_decode(window_at(s, at, head_bytes), r, &head_bytes);
+    *own = mem_alloc(head_bytes);
+    if (!tier_read_at(s->t, at, *own, head_bytes))
+        return RECORD_BAD;
+    return record_decode(span_of(*own, head_bytes), r, &head_bytes);
+}
+
+/* The places a record may start: most are zeros or middles of bodies. */
+static uint64_t
+skip_nothing(struct scan *s, uint64_t at)
+{
+    struct span bytes = window_at(s, at, 4096);
+    size_t i = RECORD_ALIGN;
+
+    while (i + 8 <= bytes.n && !record_may_start(bytes.at + i))
+        i += RECORD_ALIGN;
+    return at + i;
+}
+
+static void
+scan_file(struct scan *s)
+{
+    uint64_t at = TIER_BASE;
+
+    while (at + RECORD_ALIGN <= s->t->bytes) {
+        struct record r;
+        char *own;
+
+        if (decode_at(s, at, &r, &own) == RECORD_OK && record_bytes(&r) <= s->t->bytes - at) {
+            found_add(s, at, &r);
+            at += record_bytes(&r);
+        } else
+            at = skip_nothing(s, at);
+        mem_free(own);
+    }
+}
+
+static int
+by_sequence(const void *a, const void *b)
+{
+    uint64_t x = ((const struct found *)a)->sequence, y = ((const struct found *)b)->sequence;
+
+    return (x > y) - (x < y);
+}
+
+/* The newest record tells where writing went on. What lay in front of it is not free any more: it
+ * is reclaimed again. */
+static void
+scan_use(struct tier *t, struct scan *s)
+{
+    if (s->n)
+        qsort(s->at, s->n, sizeof *s->at, by_sequence);
+    for (size_t i = 0; i < s->n; i++) {
+        struct directory_row row = {
+            .hash = s->at[i].hash, .at = s->at[i].at, .bytes = s->at[i].bytes, .tag = s->at[i].tag};
+
+        if (s->at[i].tombstone)
+            (void)directory_remove_all(t->directory, row.hash);
+        else
+            directory_put(t->directory, &row);
+    }
+    if (s->n == 0)
+        return;
+    t->sequence = s->at[s->n - 1].sequence;
+    t->at = t->reclaimed = s->at[s->n - 1].at + s->at[s->n - 1].bytes;
+}
+
+static void
+forget_early(struct tier *t)
+{
+    pthread_mutex_lock(&t->early_lock);
+    for (size_t i = 0; i < t->n_early; i++)
+        (void)directory_remove_all(t->directory, t->early[i]);
+    atomic_store(&t->ready, true);
+    pthread_mutex_unlock(&t->early_lock);
+}
+
+void
+tier_rebuild(struct tier *t)
+{
+    struct scan s = {.t = t};
+    int64_t from_ns = clock_exact_mono_ns();
+    bool known = snapshot_read(t);
+
+    (void)unlinkat(t->folder, "cuttle.index", 0);
+    if (!known) {
+        s.window = mem_alloc(WINDOW);
+        scan_file(&s);
+        scan_use(t, &s);
+        mem_free(s.window);
+        mem_free(s.at);
+    }
+    forget_early(t);
+    log_event(LOG_NOTE, "cache_dir %s: %llu objects known %s, %.2f s", t->path,
+              (unsigned long long)directory_count(t->directory),
+              known ? "from the last end" : "from the records themselves",
+              (double)(clock_exact_mono_ns() - from_ns) / 1e9);
+}
