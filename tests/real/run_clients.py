@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""Real clients through a real cuttle: browser, curl, wget, apt, git, WebSocket, against servers
+"""Real clients through a real cuttle: browser, curl, wget, git, WebSocket, against servers
 that the test makes on the loopback. CUTTLE names the program."""
 import base64
 import concurrent.futures
 import hashlib
 import os
-import shutil
 import socket
-import subprocess
 import sys
 import tempfile
 
@@ -141,77 +139,6 @@ class Uploads(Real):
             self.run_client(*client, w.base + "/a")
             self.assertEqual(sha256_of(self.file("a")), large_sha256(100 * MB))
         wait_for(lambda: [a.code for a in self.p.access_log()] == ["TCP_TUNNEL"] * 3, "3 tunnels")
-
-
-class Packages(Real):
-    """apt with a root folder, and without the machine's configuration: its hooks would act here."""
-    PACKAGES = 25
-
-    def package(self, top, i):
-        name = "cuttle-test-%d" % i
-        os.makedirs(top + "/pkg/DEBIAN")
-        os.makedirs(top + "/pkg/usr/share/" + name)
-        with open(top + "/pkg/DEBIAN/control", "w") as f:
-            f.write("Package: %s\nVersion: 1.0\nArchitecture: all\nDescription: a test\n"
-                    "Maintainer: Nobody <nobody@example.com>\n" % name)
-            if i + 1 < self.PACKAGES:
-                f.write("Depends: cuttle-test-%d\n" % (i + 1))
-        with open(top + "/pkg/usr/share/%s/data" % name, "wb") as f:
-            f.write(os.urandom(100_000 + i))
-        self.run_client("dpkg-deb", "--build", top + "/pkg", "%s/%s_1.0_all.deb" % (top, name))
-        shutil.rmtree(top + "/pkg")
-
-    def repository(self):
-        """Packages, each of which needs the next, and an index; no signature."""
-        top = self.file("repo")
-        for i in range(self.PACKAGES):
-            self.package(top, i)
-        for command, name in (("packages", "Packages"), ("release", "Release")):
-            text = subprocess.run(("apt-ftparchive", command, "."), cwd=top, env=self.env,
-                                  stdout=subprocess.PIPE, check=True).stdout
-            with open(os.path.join(top, name), "wb") as f:
-                f.write(text)
-        pages = {}
-        for name in os.listdir(top):
-            with open(os.path.join(top, name), "rb") as f:
-                pages["/" + name] = (f.read(), BINARY, {"Cache-Control": "max-age=60"})
-        return pages
-
-    def machine(self, name, source):
-        root = self.file(name)
-        for d in ("etc/apt/apt.conf.d", "etc/apt/preferences.d", "etc/apt/sources.list.d",
-                  "var/cache/apt/archives/partial", "var/lib/apt/lists/partial",
-                  "var/lib/dpkg/info", "var/lib/dpkg/updates", "var/log/apt", "tmp"):
-            os.makedirs(os.path.join(root, d))
-        open(root + "/var/lib/dpkg/status", "w").close()
-        with open(root + "/etc/apt/sources.list", "w") as f:
-            f.write("deb [trusted=yes] %s ./\n" % source)
-        with open(root + "/apt.conf", "w") as f:
-            f.write('Dir "%s/";\nDir::State::status "%s/var/lib/dpkg/status";\n' % (root, root))
-            f.write('Dir::Log "%s/var/log/apt";\nAPT::Sandbox::User "";\n' % root)
-            f.write('Acquire::http::Proxy "%s";\nAcquire::Languages "none";\n' % self.proxy)
-            f.write('Dpkg::Options { "--root=%s"; "--force-not-root"; "--force-bad-path"; '
-                    '"--force-unsafe-io"; "--log=/dev/null"; };\n' % root)
-        return root
-
-    def apt(self, root, *words):
-        self.env["APT_CONFIG"] = root + "/apt.conf"
-        return self.run_client("apt-get", "-q", "-y", "-o", "Debug::NoLocking=1", *words)
-
-    def test_apt_updates_and_installs_and_the_next_machine_is_served_from_the_store(self):
-        w = self.web(self.repository())
-        for name in "one", "two":
-            root = self.machine(name, w.base)
-            self.apt(root, "update")
-            self.apt(root, "install", "cuttle-test-0")
-            for i in range(self.PACKAGES):
-                data = root + "/usr/share/cuttle-test-%d/data" % i
-                self.assertEqual(os.path.getsize(data), 100_000 + i)
-        self.assertIn("Hit:", self.apt(root, "update"))
-        debs = [n for path, n in w.counts.items() if path.endswith(".deb")]
-        self.assertEqual(debs, [1] * self.PACKAGES)
-        self.assertEqual(len([a for a in self.p.logged(".deb", 2 * self.PACKAGES)
-                              if "HIT" in a.code]), self.PACKAGES)
 
 
 class Git(Real):

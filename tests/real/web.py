@@ -73,41 +73,50 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def give(self, size, piece, kind, fields):
         """size bytes made by piece(from, n); a range of them when the client asks for one."""
-        tag = '"%x"' % size
-        if self.is_unchanged(tag):
+        validators = {"ETag": '"%x"' % size, "Last-Modified": LAST_MODIFIED}
+        fields = {k: v for k, v in dict(validators, **fields).items() if v is not None}
+        tag, modified = fields.get("ETag"), fields.get("Last-Modified")
+        if self.is_unchanged(tag, modified):
+            self.note(304)
             self.send_response(304)
-            self.send_header("ETag", tag)
+            self.send_fields({k: v for k, v in fields.items() if k in validators})
             return self.end_headers()
         chunked = "Transfer-Encoding" in fields and self.request_version != "HTTP/1.0"
-        first, last, status = (0, size - 1, 200) if chunked else self.wanted(size, tag)
+        first, last, status = (0, size - 1, 200) if chunked \
+            else self.wanted(size, (tag, modified))
+        self.note(status)
         if status == 416:
             return self.answer(416, b"", Content_Range="bytes */%d" % size)
         self.send_response(status)
         self.send_header("Content-Type", kind)
-        self.send_header("ETag", tag)
-        self.send_header("Last-Modified", LAST_MODIFIED)
         if not chunked:
             self.send_header("Content-Length", str(last - first + 1))
         if status == 206:
             self.send_header("Content-Range", "bytes %d-%d/%d" % (first, last, size))
-        for name, value in fields.items():
-            if chunked or name != "Transfer-Encoding":
-                self.send_header(name, value)
+        self.send_fields({k: v for k, v in fields.items() if chunked or k != "Transfer-Encoding"})
         self.end_headers()
         if self.command != "HEAD":
             self.send_content(first, last, piece, chunked)
 
-    def is_unchanged(self, tag):
-        """RFC 9110 13.2.2: If-Modified-Since counts only without If-None-Match."""
-        if self.headers.get("If-None-Match"):
-            return tag in self.headers["If-None-Match"]
-        return self.headers.get("If-Modified-Since") == LAST_MODIFIED
+    def note(self, status):
+        asks = self.headers.get("If-None-Match") or self.headers.get("If-Modified-Since")
+        self.server.web.answered(self.path, status, bool(asks))
 
-    def wanted(self, size, tag):
+    def send_fields(self, fields):
+        for name, value in fields.items():
+            self.send_header(name, value)
+
+    def is_unchanged(self, tag, modified):
+        """RFC 9110 13.2.2: If-Modified-Since counts only without If-None-Match."""
+        if tag and self.headers.get("If-None-Match"):
+            return tag in self.headers["If-None-Match"]
+        return bool(modified) and self.headers.get("If-Modified-Since") == modified
+
+    def wanted(self, size, validators):
         """(first, last, status) of the single range asked for, or of everything."""
         wanted = self.headers.get("Range", "")
         if not wanted.startswith("bytes=") or "," in wanted \
-                or self.headers.get("If-Range", tag) not in (tag, LAST_MODIFIED):
+                or self.headers.get("If-Range", validators[0]) not in validators:
             return 0, size - 1, 200
         a, b = wanted[6:].split("-")
         first, last = (int(a), int(b or size - 1)) if a else (size - int(b), size - 1)
@@ -185,6 +194,7 @@ class Web:
     def __init__(self, pages=None, git_root=None, certificate=None, host="127.0.0.1"):
         self.pages, self.git_root = pages or {}, git_root
         self.counts, self.sent_bytes, self.lock = {}, 0, threading.Lock()
+        self.answers = []                # (path, status, whether a validator was sent) of pages
         self.server = Server((host, 0), Handler)
         self.server.web = self
         if certificate:
@@ -199,6 +209,10 @@ class Web:
     def count(self, path):
         with self.lock:
             self.counts[path] = self.counts.get(path, 0) + 1
+
+    def answered(self, path, status, conditional):
+        with self.lock:
+            self.answers.append((path, status, conditional))
 
     def asked(self):
         with self.lock:
