@@ -1,4 +1,5 @@
-"""web - a small, honest web server for real clients: ranges, validators, uploads, CGI for git, WebSocket; counts what it is asked."""
+"""web - a small, honest web server for real clients: ranges, validators, uploads, CGI for git,
+WebSocket. It counts what it is asked, and how many bytes of content it sent."""
 import base64
 import hashlib
 import http.server
@@ -10,6 +11,10 @@ import subprocess
 import threading
 import time
 import urllib.parse
+
+FRESH = {"Cache-Control": "max-age=3600"}
+LAST_MODIFIED = "Wed, 01 Jan 2020 00:00:00 GMT"        # in the past whatever the clock says
+WEBSOCKET_GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -68,34 +73,64 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def give(self, size, piece, kind, fields):
         """size bytes made by piece(from, n); a range of them when the client asks for one."""
-        first, last, status = 0, size - 1, 200
-        wanted = self.headers.get("Range", "")
-        tag = '"%x"' % size
-        if self.headers.get("If-None-Match") == tag:
+        validators = {"ETag": '"%x"' % size, "Last-Modified": LAST_MODIFIED}
+        fields = {k: v for k, v in dict(validators, **fields).items() if v is not None}
+        tag, modified = fields.get("ETag"), fields.get("Last-Modified")
+        if self.is_unchanged(tag, modified):
+            self.note(304)
             self.send_response(304)
-            self.send_header("ETag", tag)
+            self.send_fields({k: v for k, v in fields.items() if k in validators})
             return self.end_headers()
-        if wanted.startswith("bytes=") and "," not in wanted and self.headers.get("If-Range", tag) == tag:
-            a, b = wanted[6:].split("-")
-            first, last = (int(a), int(b or last)) if a else (size - int(b), last)
-            status = 206
-            if first >= size:
-                return self.answer(416, b"", Content_Range="bytes */%d" % size)
-            last = min(last, size - 1)
+        chunked = "Transfer-Encoding" in fields and self.request_version != "HTTP/1.0"
+        first, last, status = (0, size - 1, 200) if chunked \
+            else self.wanted(size, (tag, modified))
+        self.note(status)
+        if status == 416:
+            return self.answer(416, b"", Content_Range="bytes */%d" % size)
         self.send_response(status)
         self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(last - first + 1))
-        self.send_header("ETag", tag)
-        self.send_header("Last-Modified", "Tue, 01 Sep 2026 00:00:00 GMT")
-        for name, value in fields.items():
-            self.send_header(name, value)
+        if not chunked:
+            self.send_header("Content-Length", str(last - first + 1))
         if status == 206:
             self.send_header("Content-Range", "bytes %d-%d/%d" % (first, last, size))
+        self.send_fields({k: v for k, v in fields.items() if chunked or k != "Transfer-Encoding"})
         self.end_headers()
-        while self.command != "HEAD" and first <= last:
+        if self.command != "HEAD":
+            self.send_content(first, last, piece, chunked)
+
+    def note(self, status):
+        asks = self.headers.get("If-None-Match") or self.headers.get("If-Modified-Since")
+        self.server.web.answered(self.path, status, bool(asks))
+
+    def send_fields(self, fields):
+        for name, value in fields.items():
+            self.send_header(name, value)
+
+    def is_unchanged(self, tag, modified):
+        """RFC 9110 13.2.2: If-Modified-Since counts only without If-None-Match."""
+        if tag and self.headers.get("If-None-Match"):
+            return tag in self.headers["If-None-Match"]
+        return bool(modified) and self.headers.get("If-Modified-Since") == modified
+
+    def wanted(self, size, validators):
+        """(first, last, status) of the single range asked for, or of everything."""
+        wanted = self.headers.get("Range", "")
+        if not wanted.startswith("bytes=") or "," in wanted \
+                or self.headers.get("If-Range", validators[0]) not in validators:
+            return 0, size - 1, 200
+        a, b = wanted[6:].split("-")
+        first, last = (int(a), int(b or size - 1)) if a else (size - int(b), size - 1)
+        return first, min(last, size - 1), 416 if first >= size else 206
+
+    def send_content(self, first, last, piece, chunked):
+        while first <= last:
             n = min(1 << 18, last - first + 1)
-            self.wfile.write(piece(first, n))
+            data = piece(first, n)
+            self.wfile.write(b"%x\r\n%s\r\n" % (n, data) if chunked else data)
+            self.server.web.add_sent(n)
             first += n
+        if chunked:
+            self.wfile.write(b"0\r\n\r\n")
 
     def do_POST(self):
         self.server.web.count(self.path)
@@ -112,11 +147,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def git(self):
         """git-http-backend, as any CGI server runs it."""
         url = urllib.parse.urlsplit(self.path)
-        env = dict(os.environ, GIT_PROJECT_ROOT=self.server.web.git_root, GIT_HTTP_EXPORT_ALL="1", PATH_INFO=url.path[4:],
-                   QUERY_STRING=url.query, REQUEST_METHOD=self.command, CONTENT_TYPE=self.headers.get("Content-Type", ""),
+        env = dict(os.environ, GIT_PROJECT_ROOT=self.server.web.git_root, GIT_HTTP_EXPORT_ALL="1",
+                   GIT_CONFIG_NOSYSTEM="1", HOME=self.server.web.git_root, PATH_INFO=url.path[4:],
+                   QUERY_STRING=url.query, REQUEST_METHOD=self.command,
+                   CONTENT_TYPE=self.headers.get("Content-Type", ""),
                    HTTP_CONTENT_ENCODING=self.headers.get("Content-Encoding", ""),
                    GIT_PROTOCOL=self.headers.get("Git-Protocol", ""))
-        got = subprocess.run(["git", "http-backend"], input=b"".join(self.body()), stdout=subprocess.PIPE, env=env, timeout=60)
+        got = subprocess.run(["git", "http-backend"], input=b"".join(self.body()),
+                             stdout=subprocess.PIPE, env=env, timeout=60)
         head, _, body = got.stdout.partition(b"\r\n\r\n")
         fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
         status = int(fields.pop("Status", "200").split()[0])
@@ -125,11 +163,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def echo(self):
         """RFC 6455: the handshake, then every short text frame comes back."""
-        key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        key = self.headers["Sec-WebSocket-Key"] + WEBSOCKET_GUID
         self.send_response(101)
         self.send_header("Upgrade", "websocket")
         self.send_header("Connection", "Upgrade")
-        self.send_header("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
+        self.send_header("Sec-WebSocket-Accept",
+                         base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
         self.end_headers()
         self.close_connection = True
         while True:
@@ -153,13 +192,16 @@ class Web:
     """http, or https with a certificate file."""
 
     def __init__(self, pages=None, git_root=None, certificate=None, host="127.0.0.1"):
-        self.pages, self.git_root, self.counts, self.lock = pages or {}, git_root, {}, threading.Lock()
+        self.pages, self.git_root = pages or {}, git_root
+        self.counts, self.sent_bytes, self.lock = {}, 0, threading.Lock()
+        self.answers = []                # (path, status, whether a validator was sent) of pages
         self.server = Server((host, 0), Handler)
         self.server.web = self
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True,
+                                                     do_handshake_on_connect=False)
         self.port = self.server.server_address[1]
         self.base = "http%s://%s:%d" % ("s" if certificate else "", host, self.port)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -168,9 +210,17 @@ class Web:
         with self.lock:
             self.counts[path] = self.counts.get(path, 0) + 1
 
+    def answered(self, path, status, conditional):
+        with self.lock:
+            self.answers.append((path, status, conditional))
+
     def asked(self):
         with self.lock:
             return sum(n for path, n in self.counts.items() if path.startswith("/"))
+
+    def add_sent(self, n_bytes):
+        with self.lock:
+            self.sent_bytes += n_bytes
 
     def content(self, path):
         """(size, piece, type, fields)"""
