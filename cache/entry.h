@@ -21,6 +21,7 @@ struct entry {
     struct body *body;
     struct span vary; /* vary_spec of the request that brought it; owned by the entry */
     uint64_t length;  /* of the body as announced, UINT64_MAX: not; never changes (entry_length) */
+    bool hit;         /* since it became findable */
     bool on_disk;     /* it came from there: a tier has it */
     uint32_t
         client; /* whom it was fetched for: its Set-Cookie is not for others; 0: nobody known */

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/counters.h"
+#include "cache/tier.h"
 #include "cache/vary.h"
 
 enum {
@@ -311,6 +312,8 @@ evict_one(struct store *s, struct store_shard *shard)
     if (victim) {
         struct store_node *node = victim->node;
 
+        if (s->tiers && victim->hit && victim->on_disk)
+            tiers_used(s->tiers, span_of(node->uri, node->uri_n), victim);
         shard_variant_remove(s, shard, victim, &dead);
         shard_node_settle(s, shard, node);
     }

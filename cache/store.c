@@ -116,6 +116,7 @@ entry_touch(struct store *s, struct store_shard *shard, struct entry *e)
     bool was_victim = s->policy->victim(&shard->order) == e;
 
     e->used_ms = clock_mono_ms();
+    e->hit = true;
     s->policy->touch(&shard->order, e);
     if (was_victim)
         shard_note_victim(s, shard);

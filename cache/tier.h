@@ -40,6 +40,9 @@ void tiers_sync(struct tiers *t); /* what was put before is written; for tests a
 
 /* e is complete, and stays as it is. */
 void tiers_put(struct tiers *t, struct span uri, struct entry *e);
+/* It leaves the memory, where it was asked for: what is on disk of it counts as used, and if it is
+ * no longer there it is put again. */
+void tiers_used(struct tiers *t, struct span uri, struct entry *e);
 void tiers_remove(struct tiers *t, struct span uri); /* RFC 9111 section 4.4: all variants */
 void tiers_clear(struct tiers *t);
 bool tiers_have(struct tiers *t, struct span uri); /* maybe: only reading tells */

@@ -25,7 +25,7 @@
 
 #define HEADER_MAGIC "CUTTLE-D"
 #define PENDING_MAX (64u << 20)
-#define REGION_MIN (1u << 20)
+#define REGION_MIN (256u << 10)
 #define REGION_MAX (16u << 20)
 #define PAUSE_MS 1000
 #define TELL_MS 10000
@@ -174,6 +174,7 @@ emit_padding(struct tier *t)
 struct kept {
     struct directory_row *rows;
     size_t n, room;
+    uint32_t since_s; /* last used before: not carried */
 };
 
 static void
@@ -181,6 +182,8 @@ keep_row(void *arg, const struct directory_row *row)
 {
     struct kept *k = arg;
 
+    if (row->used_s < k->since_s)
+        return;
     if (k->n == k->room) {
         k->room = k->room ? k->room * 2 : 64;
         k->rows = mem_realloc(k->rows, k->room * sizeof *k->rows);
@@ -255,17 +258,32 @@ carry_forward(struct tier *t, struct kept *k)
     mem_free(bytes);
 }
 
+static unsigned
+mark_of(const struct tier *t, uint64_t at)
+{
+    return (unsigned)((at - TIER_BASE) * TIER_MARKS / (t->bytes - TIER_BASE + 1));
+}
+
+/* When the writer was half a round behind where it is; 0: it has not come so far. On the traces
+ * that decide (tools/simulate) this is the age up to which carrying pays for what it writes. */
+static uint32_t
+half_a_round_ago(const struct tier *t)
+{
+    return t->marks_s[(mark_of(t, t->at) + TIER_MARKS / 2) % TIER_MARKS];
+}
+
 /* The next region behind what is free becomes free. */
 static void
 reclaim(struct tier *t)
 {
-    struct kept k = {0};
+    struct kept k = {.since_s = half_a_round_ago(t)};
     uint64_t end = t->reclaimed + t->region;
 
     if (end > t->bytes)
         end = t->bytes;
     directory_take_range(t->directory, t->reclaimed, end, keep_row, &k);
     t->reclaimed = end;
+    t->marks_s[mark_of(t, t->at)] = tier_now_s();
     carry_forward(t, &k);
     mem_free(k.rows);
 }
@@ -566,6 +584,29 @@ tiers_put(struct tiers *tiers, struct span uri, struct entry *e)
     job_submit(j);
 }
 
+void
+tiers_used(struct tiers *tiers, struct span uri, struct entry *e)
+{
+    uint32_t tag = tier_tag(e->vary, e->part);
+
+    if (body_state(e->body) != BODY_COMPLETE)
+        return;
+    for (unsigned i = 0; i < tiers->n; i++) {
+        struct directory_row rows[16];
+        uint64_t digest[2];
+        unsigned n;
+
+        tier_hash(tiers->at[i], uri, digest);
+        n = directory_find(tiers->at[i]->directory, digest[0], rows, 16);
+        for (unsigned k = 0; k < n; k++)
+            if (rows[k].tag == tag) {
+                directory_touch(tiers->at[i]->directory, &rows[k], tier_now_s());
+                return;
+            }
+    }
+    tiers_put(tiers, uri, e);
+}
+
 static void
 note_early(struct tier *t, uint64_t hash)
 {
@@ -715,7 +756,7 @@ tier_open_file(struct tier *t)
 static uint64_t
 region_of(uint64_t bytes)
 {
-    uint64_t region = bytes / 64;
+    uint64_t region = bytes / 32;
 
     region = region < REGION_MIN ? REGION_MIN : region > REGION_MAX ? REGION_MAX : region;
     return region - region % RECORD_ALIGN;

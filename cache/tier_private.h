@@ -15,6 +15,7 @@
 #define TIER_BATCH (256 * 1024)
 #define TIERS_MAX 32
 #define READ_THREADS 4
+#define TIER_MARKS 64
 
 struct tier_header { /* at the start of the file; little-endian, 64 bytes */
     char magic[8];
@@ -38,7 +39,8 @@ struct tier {
     size_t batch_n;
     struct directory_row *rows; /* of the batch: known when it is written */
     unsigned n_rows, rows_room;
-    int64_t pause_until_ms; /* after a fault */
+    int64_t pause_until_ms;       /* after a fault */
+    uint32_t marks_s[TIER_MARKS]; /* when the writer last was at each share of the file */
     /* --- for all --- */
     _Atomic uint64_t pending_bytes;
     _Atomic unsigned pending_jobs;

@@ -80,6 +80,7 @@ struct exchange {
     /* the store */
     struct tier_read *disk; /* under way, or to be released when its reader is open */
     bool disk_asked, from_disk;
+    bool asked_plainly;   /* without the client's conditions, which are judged here then */
     struct entry *stored; /* found; stale or fresh */
     struct reuse reuse;
     struct ticket *ticket;

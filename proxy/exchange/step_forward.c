@@ -56,6 +56,10 @@ fields_to_send(struct exchange *x, bool upgrade)
             heads[i] = x->variants[i]->head;
         validate_add_conditions(&f, &x->arena, heads, x->n_variants);
     }
+    if (x->asked_plainly) {
+        fields_remove(&f, FIELD_IF_NONE_MATCH);
+        fields_remove(&f, FIELD_IF_MODIFIED_SINCE);
+    }
     parts_change_request(x, &f);
     if (x->policy->via)
         forwarding_add_via(&f, &x->arena, x->request.minor, x->policy->pseudonym);

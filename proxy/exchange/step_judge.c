@@ -382,8 +382,7 @@ ask_plainly(struct exchange *x)
         store_withdraw(x->env->store, x->part);
         entry_unref(&x->part);
     }
-    fields_remove(&x->request.fields, FIELD_IF_NONE_MATCH);
-    fields_remove(&x->request.fields, FIELD_IF_MODIFIED_SINCE);
+    x->asked_plainly = true;
     return exchange_next(x, &FORWARD);
 }
 
