@@ -97,7 +97,7 @@ class Downloads(Real):
             self.assertEqual(sha256_of(self.file("%d" % i)), large_sha256(MB + i))
 
     def test_a_hundred_downloads_of_one_large_object_reach_the_origin_once(self):
-        size = 200 * MB
+        size = 64 * MB
         w = self.object(size, FRESH)
 
         def fetch(_):
@@ -108,7 +108,7 @@ class Downloads(Real):
             sums = list(pool.map(fetch, range(100)))
         self.assertEqual(sums, [large_sha256(size)] * 100)
         self.assertEqual(w.asked(), 1)
-        print("    100 x 200 MB, one fetch: PSS grew by %d MB at most" % (memory.grown_kb >> 10))
+        print("    100 x 64 MB, one fetch: PSS grew by %d MB at most" % (memory.grown_kb >> 10))
         self.assertLess(memory.grown_kb << 10, size + 50 * MB)
 
 
