@@ -270,7 +270,7 @@ parse_line(struct reader *r, struct span text, struct buf *words, unsigned outer
     struct span name, behind;
 
     r->directive = NULL;
-    if (memchr(text.at, '\0', text.n)) {
+    if (text.n && memchr(text.at, '\0', text.n)) {
         reader_error(r, "the line has a NUL byte");
         return;
     }

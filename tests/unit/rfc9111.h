@@ -180,16 +180,34 @@ digits(const char *text)
     return value;
 }
 
-/* Whether an argument is a number, and which. The standard knows digits only and encourages to
- * take anything else for stale; here stands what http/cache_control.h documents: digits count up
- * to what is none, below zero is zero, all else (quotes too) is as if the directive had not been
- * sent. */
+static inline bool
+closes_its_quotes(const char *text)
+{
+    size_t n = strlen(text);
+
+    return n >= 2 && text[0] == '"' && text[n - 1] == '"';
+}
+
+static inline bool
+is_lifetime(const struct directive *d)
+{
+    return strcasecmp(d->name, "max-age") == 0 || strcasecmp(d->name, "s-maxage") == 0;
+}
+
+/* Whether an argument is a number, and which. The standard knows digits only, quoted or not
+ * (section 5.2), and encourages to take any other lifetime for stale (4.2.1); of other directives
+ * stands here what http/cache_control.h documents: digits count up to what is none, below zero is
+ * zero, all else is as if the directive had not been sent. */
 static inline int64_t
 choice_seconds(const struct directive *d)
 {
-    if (d->argument[0] == '-' && isdigit((unsigned char)d->argument[1]))
+    const char *text = d->argument + (is_lifetime(d) && closes_its_quotes(d->argument));
+
+    if (text[0] == '-' && isdigit((unsigned char)text[1]))
         return 0;
-    return isdigit((unsigned char)d->argument[0]) ? digits(d->argument) : -1;
+    if (isdigit((unsigned char)text[0]))
+        return digits(text);
+    return is_lifetime(d) ? 0 : -1;
 }
 
 /* Section 4.2.1: of several values the first; -1: none. */
@@ -513,8 +531,8 @@ no_store_forbids(const struct stored *s)
     return says(s->response, "no-store");
 }
 
-/* The bullets of section 3, for a shared cache that understands neither 206 nor 304 as something
- * to store. */
+/* The bullets of section 3, for a shared cache that keeps a 206 as a part (cache/part.h says of
+ * what) and does not store a 304. */
 static inline bool
 law_forbids_storing(const struct stored *s)
 {
@@ -522,7 +540,7 @@ law_forbids_storing(const struct stored *s)
 
     return (strcmp(s->request->method, "GET") != 0 && strcmp(s->request->method, "HEAD") != 0 &&
             strcmp(s->request->method, "POST") != 0) ||
-           m->status < 200 || m->status == 206 || m->status == 304 || no_store_forbids(s) ||
+           m->status < 200 || m->status == 304 || no_store_forbids(s) ||
            says(s->request, "no-store") /* 5.2.1.5 */ ||
            says_without_argument(m, "private") /* 5.2.2.7 */ || authorization_forbids(s) ||
            !(says(m, "public") || s->has_expires || says(m, "max-age") || says(m, "s-maxage") ||
@@ -739,8 +757,8 @@ if_error_s(const struct stored *s, const struct message *request)
                   seconds_said(request, "stale-if-error"));
 }
 
-/* Section 4.2.4: forbidden is forbidden; otherwise who is cut off may, and stale-if-error lets a
- * cache that got an error act as if it were. */
+/* Section 4.2.4: forbidden is forbidden; otherwise who is cut off may. Section 4.3.3 lets a cache
+ * that got an error act as if it were; stale-if-error is a bound then (RFC 5861 section 4). */
 static inline bool
 law_forbids_standing_in(const struct stored *s, const struct message *request, unsigned status,
                         int64_t now)
@@ -751,8 +769,8 @@ law_forbids_standing_in(const struct stored *s, const struct message *request, u
         return true;
     if (is_fresh(s, now))
         return false;
-    return law_forbids_stale(s->response) ||
-           (status != 0 && staleness(s, now) > if_error_s(s, request));
+    return law_forbids_stale(s->response) || (if_error_s(s, request) >= 0 && status != 0 &&
+                                              staleness(s, now) > if_error_s(s, request));
 }
 
 static inline bool
@@ -764,7 +782,7 @@ choice_stands_in(const struct stored *s, const struct message *request, unsigned
 
     if (says(s->response, "no-cache") || says(request, "no-cache"))
         return false;
-    if (status != 0 && (!is_error(status) || allowed < 0))
+    if (status != 0 && !is_error(status))
         return false;
     if (is_fresh(s, now))
         return true;
