@@ -59,6 +59,8 @@ span_starts_ci(struct span s, struct span prefix)
 static inline struct span
 span_skip(struct span s, size_t n)
 {
+    if (s.n == 0) /* it may be NULL, to which not even 0 may be added */
+        return s;
     return n >= s.n ? (struct span){s.at + s.n, 0} : (struct span){s.at + n, s.n - n};
 }
 
