@@ -58,6 +58,7 @@ struct tier_read {
     char *head;
     struct entry *entry;
     uint64_t body_at, done; /* where the body lies; how much of it has been passed on */
+    uint64_t judged;        /* of the body's bytes that came with the head */
 };
 
 static void go_on(struct tier_read *r);
@@ -250,8 +251,9 @@ found(struct tier_read *r, size_t head_bytes)
 /* The blocks that came with the head: of a small body all, so that nobody is told of a spoilt one.
  */
 static bool
-blocks_at_hand_are_sound(const struct tier_read *r, struct span bytes)
+blocks_at_hand_are_sound(struct tier_read *r, struct span bytes)
 {
+    r->judged = 0;
     for (uint64_t at = 0; at < r->record.body_bytes; at += RECORD_BLOCK) {
         uint64_t left = r->record.body_bytes - at;
         size_t block = left < RECORD_BLOCK ? (size_t)left : RECORD_BLOCK;
@@ -260,6 +262,7 @@ blocks_at_hand_are_sound(const struct tier_read *r, struct span bytes)
             break;
         if (!record_block_is_sound(&r->record, at / RECORD_BLOCK, span_first(bytes, block)))
             return false;
+        r->judged = at + block;
         bytes = span_skip(bytes, block);
     }
     return true;
@@ -323,7 +326,8 @@ pass_on(struct tier_read *r, struct span bytes)
 
         if (bytes.n < block)
             return true;
-        if (!record_block_is_sound(&r->record, r->done / RECORD_BLOCK, span_first(bytes, block)))
+        if (r->done >= r->judged &&
+            !record_block_is_sound(&r->record, r->done / RECORD_BLOCK, span_first(bytes, block)))
             return false;
         body_append(r->entry->body, span_first(bytes, block));
         r->done += block;
