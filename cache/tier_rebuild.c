@@ -314,7 +314,6 @@ scan_use(struct tier *t, struct scan *s)
 {
     if (s->n)
         qsort(s->at, s->n, sizeof *s->at, by_sequence);
-    directory_reserve(t->directory, s->n);
     for (size_t i = 0; i < s->n; i++) {
         struct directory_row row = {
             .hash = s->at[i].hash, .at = s->at[i].at, .bytes = s->at[i].bytes, .tag = s->at[i].tag};
