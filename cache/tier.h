@@ -3,7 +3,7 @@
  * Each tier is one file in a folder of its own (cache/tier_log.c). Nothing here blocks a loop: what
  * is put is written by the tier's own thread, and what is read comes from the page cache at once or
  * from a pool of threads. A tier that fails costs what it holds, never the proxy: faults are
- * counted and told once in a while. All functions but tier_open, tiers_new and tiers_close are for
+ * counted and told once in a while. All functions but tiers_new, tiers_add and tiers_close are for
  * any thread. */
 #ifndef CACHE_TIER_H
 #define CACHE_TIER_H
@@ -24,9 +24,7 @@ struct tier_stats {
     uint64_t bytes, objects, live_bytes, directory_bytes;
     uint64_t puts, dropped, written, carried, hits, misses, read_faults, write_faults, bad_records;
     uint64_t admitted; /* bytes of what was put, without what was carried forward */
-    uint64_t sequence;
-    int64_t oldest_s; /* age of the oldest row, as far as it is known; -1: none */
-    bool ready;       /* what was there at the start is known again */
+    bool ready;        /* what was there at the start is known again */
 };
 
 struct tiers *tiers_new(void);
@@ -45,7 +43,8 @@ void tiers_put(struct tiers *t, struct span uri, struct entry *e);
 void tiers_used(struct tiers *t, struct span uri, struct entry *e);
 void tiers_remove(struct tiers *t, struct span uri); /* RFC 9111 section 4.4: all variants */
 void tiers_clear(struct tiers *t);
-bool tiers_have(struct tiers *t, struct span uri); /* maybe: only reading tells */
+/* Maybe: only reading tells, and before it is ready nothing can be ruled out. */
+bool tiers_have(struct tiers *t, struct span uri);
 
 /* ---- reading; each reader belongs to one loop ---- */
 /* loaded: a body that is kept has come whole. */

@@ -401,7 +401,8 @@ struct job {
     struct tier *tier;
     enum what what;
     struct entry *entry;
-    uint64_t bytes, hash[2];
+    uint64_t bytes, generation; /* when it was asked for */
+    uint64_t hash[2];
     size_t uri_n;
     char uri[];
 };
@@ -412,6 +413,8 @@ job_put(struct job *j)
     struct tier *t = j->tier;
     struct record r = record_of(t, span_of(j->uri, j->uri_n), j->entry);
 
+    if (r.generation != j->generation) /* everything was cleared since */
+        return;
     if (is_paused(t) || !reserve(t, record_bytes(&r))) {
         atomic_fetch_add(&t->dropped, 1);
         return;
@@ -423,18 +426,15 @@ job_put(struct job *j)
 }
 
 /* So that what was made invalid does not come back after a crash. */
-static void
-job_tombstone(struct job *j)
+void
+tier_tombstone(struct tier *t, const uint64_t hash[2])
 {
-    struct tier *t = j->tier;
-    struct record r = {.generation = atomic_load(&t->generation)};
+    struct record r = {.generation = atomic_load(&t->generation), .digest = {hash[0], hash[1]}};
     char *head;
 
-    r.digest[0] = j->hash[0];
-    r.digest[1] = j->hash[1];
-    (void)directory_remove_all(t->directory, j->hash[0]);
+    (void)directory_remove_all(t->directory, hash[0]);
     for (unsigned i = 0; i < t->n_rows; i++) /* what is still in the batch */
-        if (t->rows[i].hash == j->hash[0])
+        if (t->rows[i].hash == hash[0])
             t->rows[i--] = t->rows[--t->n_rows];
     if (is_paused(t) || !reserve(t, record_bytes(&r)))
         return;
@@ -480,7 +480,7 @@ job_work(struct offload_job *job)
         job_put(j);
         break;
     case TOMBSTONE:
-        job_tombstone(j);
+        tier_tombstone(t, j->hash);
         break;
     case CLEAR:
         job_clear(j);
@@ -507,6 +507,7 @@ job_new(struct tier *t, enum what what, struct span uri)
     j->tier = t;
     j->what = what;
     j->job.work = job_work;
+    j->generation = atomic_load(&t->generation);
     j->uri_n = uri.n;
     if (uri.n)
         memcpy(j->uri, uri.at, uri.n);
@@ -607,13 +608,22 @@ tiers_used(struct tiers *tiers, struct span uri, struct entry *e)
     tiers_put(tiers, uri, e);
 }
 
-static void
-note_early(struct tier *t, uint64_t hash)
+/* Its rows are not there yet: the rebuild takes them out at its end. false: it has ended. */
+static bool
+note_early(struct tier *t, const uint64_t hash[2])
 {
+    bool early;
+
     pthread_mutex_lock(&t->early_lock);
-    t->early = mem_realloc(t->early, (t->n_early + 1) * sizeof *t->early);
-    t->early[t->n_early++] = hash;
+    early = !atomic_load(&t->ready);
+    if (early && t->n_early == t->early_room) {
+        t->early_room = t->early_room ? t->early_room * 2 : 64;
+        t->early = mem_realloc(t->early, t->early_room * sizeof *t->early);
+    }
+    if (early)
+        memcpy(t->early[t->n_early++], hash, sizeof *t->early);
     pthread_mutex_unlock(&t->early_lock);
+    return early;
 }
 
 void
@@ -621,12 +631,15 @@ tiers_remove(struct tiers *tiers, struct span uri)
 {
     for (unsigned i = 0; i < tiers->n; i++) {
         struct tier *t = tiers->at[i];
-        struct job *j = job_new(t, TOMBSTONE, SPAN_NONE);
+        uint64_t hash[2];
+        struct job *j;
 
-        tier_hash(t, uri, j->hash);
-        if (!atomic_load(&t->ready))
-            note_early(t, j->hash[0]);
-        (void)directory_remove_all(t->directory, j->hash[0]);
+        tier_hash(t, uri, hash);
+        if (note_early(t, hash))
+            continue;
+        (void)directory_remove_all(t->directory, hash[0]);
+        j = job_new(t, TOMBSTONE, SPAN_NONE);
+        memcpy(j->hash, hash, sizeof hash);
         job_submit(j);
     }
 }
@@ -649,7 +662,7 @@ tiers_have(struct tiers *tiers, struct span uri)
         uint64_t digest[2];
 
         tier_hash(tiers->at[i], uri, digest);
-        if (atomic_load(&tiers->at[i]->ready) &&
+        if (!atomic_load(&tiers->at[i]->ready) ||
             directory_find(tiers->at[i]->directory, digest[0], &row, 1))
             return true;
     }

@@ -45,8 +45,8 @@ struct tier {
     _Atomic uint64_t pending_bytes;
     _Atomic unsigned pending_jobs;
     pthread_mutex_t early_lock;
-    uint64_t *early; /* hashes removed before it was ready */
-    size_t n_early;
+    uint64_t (*early)[2]; /* digests removed before it was ready */
+    size_t n_early, early_room;
     _Atomic uint64_t puts, dropped, written, carried, admitted, hits, misses, read_faults,
         write_faults, bad_records;
 };
@@ -61,6 +61,7 @@ void tier_hash(const struct tier *t, struct span uri, uint64_t digest[2]);
 uint32_t tier_tag(struct span vary, const struct part *part);
 int64_t tier_wall_ms(void);
 uint32_t tier_now_s(void);
+void tier_tombstone(struct tier *t, const uint64_t hash[2]); /* on the writer's thread */
 bool tier_read_at(const struct tier *t, uint64_t at, char *to, size_t n_bytes); /* all of it */
 
 /* tier_rebuild.c; on the writer's thread */

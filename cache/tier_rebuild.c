@@ -329,14 +329,35 @@ scan_use(struct tier *t, struct scan *s)
     t->at = t->reclaimed = s->at[s->n - 1].at + s->at[s->n - 1].bytes;
 }
 
+/* What was removed meanwhile; NULL: nothing more, and from now on removing is tiers_remove's own
+ * business. */
+static uint64_t (*early_take(struct tier *t, size_t *n))[2]
+{
+    uint64_t(*early)[2];
+
+    pthread_mutex_lock(&t->early_lock);
+    early = t->n_early ? t->early : NULL;
+    *n = t->n_early;
+    if (early) {
+        t->early = NULL;
+        t->n_early = t->early_room = 0;
+    } else
+        atomic_store(&t->ready, true);
+    pthread_mutex_unlock(&t->early_lock);
+    return early;
+}
+
 static void
 forget_early(struct tier *t)
 {
-    pthread_mutex_lock(&t->early_lock);
-    for (size_t i = 0; i < t->n_early; i++)
-        (void)directory_remove_all(t->directory, t->early[i]);
-    atomic_store(&t->ready, true);
-    pthread_mutex_unlock(&t->early_lock);
+    uint64_t(*early)[2];
+    size_t n;
+
+    while ((early = early_take(t, &n)) != NULL) {
+        for (size_t i = 0; i < n; i++)
+            tier_tombstone(t, early[i]);
+        mem_free(early);
+    }
 }
 
 void

@@ -19,7 +19,6 @@ static const struct {
     [HOW_IMS_HIT] = {"TCP_IMS_HIT", true, NULL},
     [HOW_NEGATIVE_HIT] = {"TCP_NEGATIVE_HIT", true, NULL},
     [HOW_OFFLINE_HIT] = {"TCP_OFFLINE_HIT", true, NULL},
-    [HOW_STALE_WHILE] = {"TCP_MEM_HIT", true, NULL},
     [HOW_MISS] = {"TCP_MISS", false, NULL},
     [HOW_CLIENT_REFRESH] = {"TCP_CLIENT_REFRESH_MISS", false, "request"},
     [HOW_UNMODIFIED] = {"TCP_REFRESH_UNMODIFIED", false, "stale"},

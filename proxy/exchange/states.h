@@ -38,7 +38,6 @@ enum how { /* where the response came from: log tag and Cache-Status derive from
            HOW_FAIL_ERROR,
            HOW_DENIED,
            HOW_TUNNEL,
-           HOW_STALE_WHILE,
            HOWS
 };
 

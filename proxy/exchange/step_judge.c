@@ -292,7 +292,7 @@ decide_storing(struct exchange *x, struct arrival *a, const struct storable *s)
     if (x->stored_ok && x->response->status == 206 && !a->before)
         x->stored_ok = parts_take_part(x, a) && worth_keeping(x, a->length);
     if (s->yes && !x->stored_ok)
-        x->unstored = x->may_store ? "size-or-part" : NULL;
+        x->unstored = x->may_store ? "not-kept" : NULL;
 }
 
 /* The reader is there before the first byte: what passes is not kept for it. */

@@ -138,7 +138,6 @@ class Warm(OnDisk):
         self.get(self.p, o.url("/"))
         self.written(1)
         self.p.stop()
-        self.p.conf_lines = None
         self.p = self.cuttle("cache_dir ufs %s 64" % self.folder, BIG, "cache_mem 8 MB")
         self.wait_ready()
         r = self.get(self.p, o.url("/"))

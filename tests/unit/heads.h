@@ -22,7 +22,7 @@
 #define AT(seconds) (M0 + (seconds)*INT64_C(1000))
 #define DATE_T0 "Date: Tue, 01 Jan 2030 00:00:00 GMT\r\n"
 
-#define HEADS_MAX 512
+#define HEADS_MAX 1024
 static struct arena heads_arena;
 static struct head *heads_made[HEADS_MAX];
 static unsigned heads_n;
