@@ -187,6 +187,13 @@ v4_bytes(const struct addr *a)
 }
 
 bool
+addr_is_any(const struct addr *a)
+{
+    return a->sa.sa_family == AF_INET ? a->v4.sin_addr.s_addr == INADDR_ANY
+                                      : IN6_IS_ADDR_UNSPECIFIED(&a->v6.sin6_addr);
+}
+
+bool
 addr_is_loopback(const struct addr *a)
 {
     const unsigned char *v4 = v4_bytes(a);

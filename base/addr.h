@@ -40,6 +40,7 @@ int addr_compare(const struct addr *a,
                  const struct addr *b); /* family, then bytes; ports ignored */
 bool
 addr_is_loopback(const struct addr *a); /* 127/8, ::1, and 0/8, :: which the kernel takes for it */
+bool addr_is_any(const struct addr *a); /* 0.0.0.0 or ::: a listener's, no destination */
 bool
 addr_is_linklocal(const struct addr *a); /* 169.254/16 (metadata services live there), fe80::/10 */
 /* "10.0.0.0/8", "192.168.1.0/255.255.255.0", "::1", "10.0.0.1-10.0.0.9", "10.0.0.1-10.0.0.9/32".

@@ -69,10 +69,10 @@ tier_now_s(void)
 }
 
 bool
-tier_read_at(const struct tier *t, uint64_t at, char *to, size_t n_bytes)
+disk_read_at(int fd, uint64_t at, char *to, size_t n_bytes)
 {
     while (n_bytes) {
-        ssize_t got = pread(t->fd, to, n_bytes, (off_t)at);
+        ssize_t got = pread(fd, to, n_bytes, (off_t)at);
 
         if (got < 0 && errno == EINTR)
             continue;
@@ -85,11 +85,11 @@ tier_read_at(const struct tier *t, uint64_t at, char *to, size_t n_bytes)
     return true;
 }
 
-static bool
-write_at(struct tier *t, uint64_t at, const char *from, size_t n_bytes)
+bool
+disk_write_at(int fd, uint64_t at, const char *from, size_t n_bytes)
 {
     while (n_bytes) {
-        ssize_t put = pwrite(t->fd, from, n_bytes, (off_t)at);
+        ssize_t put = pwrite(fd, from, n_bytes, (off_t)at);
 
         if (put < 0 && errno == EINTR)
             continue;
@@ -123,7 +123,8 @@ is_paused(const struct tier *t)
 static void
 flush(struct tier *t)
 {
-    bool written = t->batch_n == 0 || write_at(t, t->at - t->batch_n, t->batch, t->batch_n);
+    bool written =
+        t->batch_n == 0 || disk_write_at(t->fd, t->at - t->batch_n, t->batch, t->batch_n);
 
     if (written)
         atomic_fetch_add(&t->written, t->batch_n);
@@ -245,7 +246,7 @@ carry_forward(struct tier *t, struct kept *k)
         return;
     to = bytes = mem_alloc(total);
     for (size_t i = 0; i < n; i++) {
-        if (!tier_read_at(t, k->rows[i].at, to, k->rows[i].bytes))
+        if (!disk_read_at(t->fd, k->rows[i].at, to, k->rows[i].bytes))
             k->rows[i].bytes = 0;
         to += k->rows[i].bytes;
     }
@@ -455,7 +456,7 @@ header_write(struct tier *t)
 
     memcpy(h.magic, HEADER_MAGIC, sizeof h.magic);
     h.sum = XXH3_64bits(&h, offsetof(struct tier_header, sum));
-    return write_at(t, 0, (const char *)&h, sizeof h) && fdatasync(t->fd) == 0;
+    return disk_write_at(t->fd, 0, (const char *)&h, sizeof h) && fdatasync(t->fd) == 0;
 }
 
 static void
@@ -716,7 +717,7 @@ header_read(struct tier *t)
 {
     struct tier_header h;
 
-    if (!tier_read_at(t, 0, (char *)&h, sizeof h) ||
+    if (!disk_read_at(t->fd, 0, (char *)&h, sizeof h) ||
         memcmp(h.magic, HEADER_MAGIC, sizeof h.magic) != 0 ||
         h.sum != XXH3_64bits(&h, offsetof(struct tier_header, sum)))
         return false;

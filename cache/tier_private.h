@@ -62,7 +62,9 @@ uint32_t tier_tag(struct span vary, const struct part *part);
 int64_t tier_wall_ms(void);
 uint32_t tier_now_s(void);
 void tier_tombstone(struct tier *t, const uint64_t hash[2]); /* on the writer's thread */
-bool tier_read_at(const struct tier *t, uint64_t at, char *to, size_t n_bytes); /* all of it */
+/* All of it, or false with errno; EINTR is no end. */
+bool disk_read_at(int fd, uint64_t at, char *to, size_t n_bytes);
+bool disk_write_at(int fd, uint64_t at, const char *from, size_t n_bytes);
 
 /* tier_rebuild.c; on the writer's thread */
 void tier_rebuild(struct tier *t);  /* from the snapshot, or from the records themselves */

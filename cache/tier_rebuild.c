@@ -57,22 +57,6 @@ snapshot_sum(const struct snapshot_header *h, const struct rows *r)
                                 XXH3_64bits(h, offsetof(struct snapshot_header, sum)));
 }
 
-static bool
-write_all(int fd, const void *from, size_t n)
-{
-    for (const char *at = from; n;) {
-        ssize_t put = write(fd, at, n);
-
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return false;
-        at += put;
-        n -= (size_t)put;
-    }
-    return true;
-}
-
 /* The file is whole before it has its name. */
 static bool
 snapshot_write(const struct tier *t, const struct snapshot_header *h, const struct rows *r)
@@ -82,7 +66,8 @@ snapshot_write(const struct tier *t, const struct snapshot_header *h, const stru
 
     if (fd < 0)
         return false;
-    good = write_all(fd, h, sizeof *h) && write_all(fd, r->at, r->n * sizeof *r->at) &&
+    good = disk_write_at(fd, 0, (const char *)h, sizeof *h) &&
+           disk_write_at(fd, sizeof *h, (const char *)r->at, r->n * sizeof *r->at) &&
            fdatasync(fd) == 0;
     good = close(fd) == 0 && good;
     return good && renameat(t->folder, "cuttle.index.new", t->folder, "cuttle.index") == 0;
@@ -109,22 +94,6 @@ tier_snapshot(struct tier *t)
         log_event(LOG_WARN, "cache_dir %s: %s; the next start reads all of it", t->path,
                   strerror(errno));
     mem_free(r.at);
-}
-
-static bool
-read_all(int fd, void *to, size_t n)
-{
-    for (char *at = to; n;) {
-        ssize_t got = read(fd, at, n);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        at += got;
-        n -= (size_t)got;
-    }
-    return true;
 }
 
 static bool
@@ -170,12 +139,12 @@ snapshot_read(struct tier *t)
 
     if (fd < 0)
         return false;
-    if (read_all(fd, &h, sizeof h) && header_fits(t, &h) &&
-        lseek(fd, 0, SEEK_END) == (off_t)(sizeof h + h.n * sizeof *r.at) &&
-        lseek(fd, sizeof h, SEEK_SET) == sizeof h) {
+    if (disk_read_at(fd, 0, (char *)&h, sizeof h) && header_fits(t, &h) &&
+        lseek(fd, 0, SEEK_END) == (off_t)(sizeof h + h.n * sizeof *r.at)) {
         r.n = h.n;
         r.at = mem_alloc(r.n * sizeof *r.at + 1);
-        good = read_all(fd, r.at, r.n * sizeof *r.at) && h.sum == snapshot_sum(&h, &r);
+        good = disk_read_at(fd, sizeof h, (char *)r.at, r.n * sizeof *r.at) &&
+               h.sum == snapshot_sum(&h, &r);
     }
     (void)close(fd);
     if (good)
@@ -211,7 +180,7 @@ window_at(struct scan *s, uint64_t at, size_t wanted)
     if (at + n > s->t->bytes)
         n = (size_t)(s->t->bytes - at);
     s->start = s->end = at;
-    if (!tier_read_at(s->t, at, s->window, n)) {
+    if (!disk_read_at(s->t->fd, at, s->window, n)) {
         atomic_fetch_add(&s->t->read_faults, 1);
         memset(s->window, 0, n);
     }
@@ -257,7 +226,7 @@ decode_at(struct scan *s, uint64_t at, struct record *r, char **own)
     if (head_bytes <= WINDOW)
         return record_decode(window_at(s, at, head_bytes), r, &head_bytes);
     *own = mem_alloc(head_bytes);
-    if (!tier_read_at(s->t, at, *own, head_bytes))
+    if (!disk_read_at(s->t->fd, at, *own, head_bytes))
         return RECORD_BAD;
     return record_decode(span_of(*own, head_bytes), r, &head_bytes);
 }

@@ -19,13 +19,6 @@ is_same(const struct addr *a, const struct addr *b)
     return addr_port(a) == addr_port(b) && addr_compare(a, b) == 0;
 }
 
-static bool
-is_wildcard(const struct addr *a)
-{
-    return a->sa.sa_family == AF_INET ? a->v4.sin_addr.s_addr == INADDR_ANY
-                                      : IN6_IS_ADDR_UNSPECIFIED(&a->v6.sin6_addr);
-}
-
 /* Behind TPROXY on a wildcard only the port tells: the address may be anybody's. */
 bool
 intercept_is_diverted(enum diversion how, const struct addr *original, const struct addr *end,
@@ -34,7 +27,7 @@ intercept_is_diverted(enum diversion how, const struct addr *original, const str
     if (how == DIVERSION_REDIRECT)
         return !is_same(original, end);
     return addr_port(end) != addr_port(listening) ||
-           (!is_wildcard(listening) && addr_compare(end, listening) != 0);
+           (!addr_is_any(listening) && addr_compare(end, listening) != 0);
 }
 
 static struct addr

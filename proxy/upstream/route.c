@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/fds.h"
 #include "base/counters.h"
+#include "base/fds.h"
 #include "proxy/upstream/fill_private.h"
 
 enum fault
@@ -40,13 +40,6 @@ upstream_connect_fault(int error)
     }
 }
 
-static bool
-is_any(const struct addr *a)
-{
-    return a->sa.sa_family == AF_INET ? a->v4.sin_addr.s_addr == INADDR_ANY
-                                      : IN6_IS_ADDR_UNSPECIFIED(&a->v6.sin6_addr);
-}
-
 /* Only this machine's addresses can be bound. Asked only for a port we listen on. */
 static bool
 is_of_this_machine(const struct addr *to)
@@ -71,9 +64,9 @@ upstream_is_self(const struct upstream *u, const struct addr *to, uint16_t port)
     for (unsigned i = 0; i < u->n_self; i++) {
         const struct addr *own = &u->self[i];
 
-        if (addr_port(own) == port && (is_any(own)  ? is_of_this_machine(to)
-                                       : is_any(to) ? addr_is_loopback(own)
-                                                    : addr_compare(own, to) == 0))
+        if (addr_port(own) == port && (addr_is_any(own)  ? is_of_this_machine(to)
+                                       : addr_is_any(to) ? addr_is_loopback(own)
+                                                         : addr_compare(own, to) == 0))
             return true;
     }
     return false;
