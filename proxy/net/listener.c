@@ -122,6 +122,7 @@ listener_ready(void *owner, int events)
         }
         fds_open_took(clock_exact_mono_ns() - before);
         fds_adopt(fd, FD_CLIENT_ACTIVE);
+        fds_reserve_refill(); /* descriptors may have come back since listener_resume tried */
         counter_add(COUNTER_CLIENT_ACCEPTS, 1);
         from = addr_from_sockaddr((struct sockaddr *)&peer);
         l->o.accepted(l->o.owner, l, fd, &from);
