@@ -149,9 +149,9 @@ first_chunk_drop(struct body *b, struct chunk *newest)
 }
 
 static void
-chunk_add(struct body *b, uint64_t at)
+chunk_add(struct body *b, struct chunk *c)
 {
-    struct chunk *c = chunk_new(room_next(b, at), at), *dropped = NULL;
+    struct chunk *dropped = NULL;
 
     pthread_mutex_lock(&b->lock);
     atomic_fetch_add_explicit(&b->held, mem_size(c), memory_order_relaxed);
@@ -174,9 +174,9 @@ body_room(struct body *b, size_t *n_bytes)
     CHECK_OBJ(b, BODY_MAGIC);
     CHECK(body_state(b) == BODY_FILLING);
     if (b->last == NULL || published == chunk_end(b->last))
-        chunk_add(b, published);
+        chunk_add(b, chunk_new(room_next(b, published), published));
     *n_bytes = (size_t)(chunk_end(b->last) - published);
-    return b->last->bytes + (published - b->last->at);
+    return chunk_bytes(b->last) + (published - b->last->at);
 }
 
 /* Under the lock. A reader that waits for bytes further on sleeps until they are there. */
@@ -198,22 +198,57 @@ readers_wake(struct body *b)
     }
 }
 
-void
-body_commit(struct body *b, size_t n_bytes)
+static void
+publish(struct body *b, uint64_t n_bytes)
 {
-    uint64_t published = published_of(b);
-
-    CHECK_OBJ(b, BODY_MAGIC);
-    CHECK(body_state(b) == BODY_FILLING);
-    if (n_bytes == 0)
-        return;
-    CHECK(b->last && n_bytes <= chunk_end(b->last) - published);
-    atomic_store(&b->published, published + n_bytes);
+    atomic_store(&b->published, published_of(b) + n_bytes);
     if (atomic_load(&b->n_waiting) == 0)
         return;
     pthread_mutex_lock(&b->lock);
     readers_wake(b);
     pthread_mutex_unlock(&b->lock);
+}
+
+void
+body_commit(struct body *b, size_t n_bytes)
+{
+    CHECK_OBJ(b, BODY_MAGIC);
+    CHECK(body_state(b) == BODY_FILLING);
+    if (n_bytes == 0)
+        return;
+    CHECK(b->last && n_bytes <= chunk_end(b->last) - published_of(b));
+    publish(b, n_bytes);
+}
+
+void
+body_append_chunk(struct body *b, struct chunk **held, size_t skip, size_t n_bytes)
+{
+    struct chunk *c = *held;
+
+    CHECK_OBJ(b, BODY_MAGIC);
+    CHECK(body_state(b) == BODY_FILLING);
+    CHECK(b->last == NULL && c->file == NULL && skip + n_bytes <= c->room);
+    *held = NULL;
+    if (n_bytes == 0) {
+        chunk_unref(&c);
+        return;
+    }
+    c->skip = (uint32_t)skip;
+    c->room = (uint32_t)n_bytes;
+    chunk_add(b, c);
+    publish(b, n_bytes);
+}
+
+void
+body_append_file(struct body *b, const struct body_file *f)
+{
+    uint64_t published = published_of(b);
+
+    CHECK_OBJ(b, BODY_MAGIC);
+    CHECK(body_state(b) == BODY_FILLING && body_mode(b) == BODY_PASS);
+    CHECK(b->last == NULL || published == chunk_end(b->last));
+    chunk_add(b, chunk_new_file(f, (size_t)f->n_bytes, published));
+    publish(b, f->n_bytes);
 }
 
 void
@@ -240,8 +275,11 @@ lead_bytes(struct body *b)
     if (b->n_readers == 0)
         return 0;
     for (struct list *l = b->readers.next; l != &b->readers; l = l->next) {
-        uint64_t at = atomic_load(&LIST_OWNER(l, struct body_reader, link)->at);
+        struct body_reader *r = LIST_OWNER(l, struct body_reader, link);
+        uint64_t at = atomic_load(&r->at);
 
+        if (r->background)
+            continue;
         if (keep ? at > mark : at < mark)
             mark = at;
     }
@@ -318,7 +356,7 @@ copy_in_one(const struct body *b, uint64_t published)
     for (const struct chunk *c = b->first; c && c->at < published; c = chunk_next(c)) {
         uint64_t left = published - c->at;
 
-        memcpy(whole->bytes + c->at, c->bytes, left < c->room ? (size_t)left : c->room);
+        memcpy(whole->bytes + c->at, chunk_bytes(c), left < c->room ? (size_t)left : c->room);
     }
     return whole;
 }
@@ -393,7 +431,7 @@ body_append_of(struct body *b, const struct body *from, uint64_t at, uint64_t n_
         if (skip >= c->room)
             continue;
         n = c->room - skip < n_bytes ? c->room - skip : n_bytes;
-        body_append(b, span_of(c->bytes + skip, (size_t)n));
+        body_append(b, span_of(chunk_bytes(c) + skip, (size_t)n));
         at += n;
         n_bytes -= n;
     }
@@ -410,7 +448,7 @@ body_copy_out(const struct body *b, uint64_t at, char *to, size_t n_bytes)
         if (skip >= c->room)
             continue;
         n = c->room - skip < n_bytes ? (size_t)(c->room - skip) : n_bytes;
-        memcpy(to, c->bytes + skip, n);
+        memcpy(to, chunk_bytes(c) + skip, n);
         to += n;
         at += n;
         n_bytes -= n;
@@ -507,7 +545,7 @@ open_registered(struct body_reader *r, struct body *b, uint64_t from)
         ref_take(&r->chunk->refs);
     r->registered = true;
     list_push_back(&b->readers, &r->link);
-    b->n_readers++;
+    b->n_readers += !r->background;
     fill_wake(b); /* it may be ahead of those the fill waits for */
     return true;
 }
@@ -600,17 +638,31 @@ cursor_move(struct body_reader *r)
     }
 }
 
+/* Alone: it leaves another way than bytes in memory. */
 static int
-runs_lend(const struct body_reader *r, uint64_t n_bytes, struct iovec *runs, int max)
+file_lend(struct body_reader *r, uint64_t n_bytes, struct iovec *run)
+{
+    uint64_t left = r->chunk->room - r->chunk_at;
+
+    r->file_fd = r->chunk->file->fd;
+    r->file_at = r->chunk->file->at + r->chunk_at;
+    *run = (struct iovec){NULL, (size_t)(left < n_bytes ? left : n_bytes)};
+    return 1;
+}
+
+static int
+runs_lend(struct body_reader *r, uint64_t n_bytes, struct iovec *runs, int max)
 {
     const struct chunk *c = r->chunk;
     size_t at = r->chunk_at;
     int n = 0;
 
-    for (; n < max && n_bytes; c = chunk_next(c), at = 0) {
+    if (c->file)
+        return file_lend(r, n_bytes, runs);
+    for (; n < max && n_bytes && !c->file; c = chunk_next(c), at = 0) {
         size_t run = c->room - at < n_bytes ? c->room - at : (size_t)n_bytes;
 
-        runs[n].iov_base = (char *)c->bytes + at;
+        runs[n].iov_base = chunk_bytes(c) + at;
         runs[n++].iov_len = run;
         n_bytes -= run;
     }
@@ -666,7 +718,7 @@ reader_unregister(struct body_reader *r)
 
     pthread_mutex_lock(&b->lock);
     list_remove(&r->link);
-    b->n_readers--;
+    b->n_readers -= !r->background;
     if (r->waiting)
         atomic_fetch_sub(&b->n_waiting, 1);
     r->waiting = r->registered = false;

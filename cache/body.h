@@ -30,6 +30,16 @@ struct chunk;
 enum body_mode { BODY_KEEP, BODY_PASS };
 enum body_state { BODY_FILLING, BODY_COMPLETE, BODY_FAILED };
 
+/* Bytes of a body that lie in a file and stay there as they are until release is called, once, on
+ * any thread. A body with such runs passes, and is read by those who know what to do with them. */
+struct body_file {
+    int fd;
+    uint64_t at; /* in the file */
+    uint64_t n_bytes;
+    void *owner;
+    void (*release)(const struct body_file *f);
+};
+
 struct body_reader { /* inside its owner; zero it before open */
     struct list link;
     struct body *body;
@@ -40,6 +50,10 @@ struct body_reader { /* inside its owner; zero it before open */
     struct loop_task *task;
     bool waiting,
         registered; /* registered: opened while FILLING, so it holds its chunk and may wait */
+    bool
+        background; /* set before opening: keeps up by itself, and nobody goes on or stops for it */
+    int file_fd;    /* of the run peek lent, when its base is NULL */
+    uint64_t file_at;
 };
 
 /* ---- the writer ---- */
@@ -54,6 +68,9 @@ char *body_room(struct body *b, size_t *n_bytes); /* writable room (>= 1 byte) a
 void body_commit(struct body *b,
                  size_t n_bytes); /* publishes what was written into the room, wakes readers */
 void body_append(struct body *b, struct span bytes); /* copies and publishes */
+/* The first n_bytes of the body, behind `skip` others in a chunk nobody else knows yet. */
+void body_append_chunk(struct body *b, struct chunk **held, size_t skip, size_t n_bytes);
+void body_append_file(struct body *b, const struct body_file *f); /* f: copied; PASS */
 bool body_wants(struct body *b); /* false: stop reading the origin, the task will be woken */
 void body_pass(struct body *b);  /* KEEP -> PASS: too large to keep */
 void
@@ -83,7 +100,8 @@ struct span body_trailer(const struct body *b); /* when COMPLETE */
 bool body_reader_open(struct body_reader *r, struct body *b, uint64_t from, struct loop *loop,
                       struct loop_task *task);
 enum source_state body_reader_peek(struct body_reader *r, struct iovec *runs, int max,
-                                   int *n); /* DATA, WAIT (registered), END, FAULT */
+                                   int *n); /* DATA, WAIT (registered), END, FAULT. One run with
+                                               a base of NULL lies in file_fd at file_at */
 void body_reader_consume(struct body_reader *r, size_t n_bytes);
 void body_reader_close(
     struct body_reader *r); /* no wake after this (the caller cancels its task itself) */

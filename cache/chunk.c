@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "base/check.h"
+#include "cache/body.h"
 
 /* A kept chunk would hide a use after free from the sanitizer. */
 #ifdef __SANITIZE_ADDRESS__
@@ -63,7 +64,7 @@ key_make(void)
 static bool
 kept_put(struct chunk *c)
 {
-    struct kept *k = kept_of(c->room);
+    struct kept *k = c->skip ? NULL : kept_of(c->room);
 
     if (k == NULL || k->n >= KEPT_MOST)
         return false;
@@ -88,8 +89,34 @@ chunk_new(size_t room, uint64_t at)
     atomic_init(&c->next, NULL);
     ref_init(&c->refs);
     c->room = (uint32_t)room;
+    c->skip = 0;
     c->at = at;
+    c->file = NULL;
     return c;
+}
+
+struct chunk *
+chunk_new_file(const struct body_file *file, size_t n_bytes, uint64_t at)
+{
+    struct chunk *c = mem_alloc(sizeof *c + sizeof *file);
+
+    CHECK(n_bytes > 0 && n_bytes <= UINT32_MAX);
+    atomic_init(&c->next, NULL);
+    ref_init(&c->refs);
+    c->room = (uint32_t)n_bytes;
+    c->skip = 0;
+    c->at = at;
+    c->file = memcpy(c->bytes, file, sizeof *file);
+    return c;
+}
+
+static void
+chunk_end_of_life(struct chunk *c)
+{
+    if (c->file)
+        c->file->release(c->file);
+    if (c->file || !kept_put(c))
+        mem_free(c);
 }
 
 /* A loop, not a recursion: a body can have thousands of chunks. */
@@ -101,8 +128,7 @@ chunk_unref(struct chunk **held)
     *held = NULL;
     while (c && ref_drop(&c->refs) == 0) {
         next = chunk_next(c);
-        if (!kept_put(c))
-            mem_free(c);
+        chunk_end_of_life(c);
         c = next;
     }
 }

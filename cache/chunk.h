@@ -9,11 +9,14 @@
 #include "base/ref.h"
 #include "base/span.h"
 
+struct body_file;
 struct chunk {
     _Atomic(struct chunk *) next; /* NULL -> set once, by the writer */
     struct ref refs;
     uint32_t room;
-    uint64_t at; /* offset of the first byte in the body */
+    uint32_t skip;                /* of `bytes`: what stands before the body's bytes there */
+    uint64_t at;                  /* offset of the first byte in the body */
+    const struct body_file *file; /* where the bytes are, if not here; in `bytes` */
     char bytes[];
 };
 
@@ -25,6 +28,7 @@ struct chunk {
 
 struct chunk *chunk_new(size_t room,
                         uint64_t at); /* one reference; medium and large ones may be warm */
+struct chunk *chunk_new_file(const struct body_file *file, size_t n_bytes, uint64_t at);
 void chunk_unref(struct chunk **held);
 
 static inline uint64_t
@@ -37,6 +41,12 @@ static inline struct chunk *
 chunk_next(const struct chunk *c)
 {
     return atomic_load_explicit(&c->next, memory_order_acquire);
+}
+
+static inline char *
+chunk_bytes(const struct chunk *c)
+{
+    return (char *)c->bytes + c->skip;
 }
 
 #endif

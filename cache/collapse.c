@@ -216,9 +216,8 @@ store_freshen(struct store *s, struct ticket **ticket, struct entry *old, struct
     CHECK(old->node == NULL || old->node == t->node);
     if (old->node)
         shard_variant_remove(s, t->shard, old, &dead);
-    if (!t->outdated && shard_variant_with_spec(t->node, fresh->vary) == NULL &&
-        shard_variant_add(s, t->shard, t->node, fresh, &dead))
-        shard_put_again(s, t->node, fresh);
+    if (!t->outdated && shard_variant_with_spec(t->node, fresh->vary) == NULL)
+        shard_take_fresh(s, t->shard, t->node, fresh, &dead);
     ticket_end(t, fresh);
     shard_node_settle(s, t->shard, t->node);
     pthread_mutex_unlock(&t->shard->lock);

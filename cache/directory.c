@@ -15,18 +15,21 @@ enum { TABLES = 64, ROWS_AT_FIRST = 16 };
 #define AT_BITS 40 /* in units of 16 bytes: 16 TB */
 #define AT_MASK ((UINT64_C(1) << AT_BITS) - 1)
 #define USED_BIT UINT32_C(0x80000000)
+#define PIECE_BIT UINT32_C(0x80000000)
+#define CHECKED_BIT UINT32_C(0x40000000)
+#define UNITS_MASK UINT32_C(0x3fffffff) /* of 16 bytes: 16 GB a record */
 
 struct slot {
     uint64_t hash;
     uint64_t at_tag; /* 40 bits of place, 24 bits of tag; the place is never 0 in a row in use */
-    uint32_t units;
-    uint32_t used; /* seconds, and whether */
+    uint32_t units;  /* and whether it is a piece, and checked */
+    uint32_t used;   /* seconds, and whether */
 };
 
 struct table {
     pthread_mutex_t lock;
     struct slot *slots;
-    size_t n, room;
+    size_t n, room, pieces;
     uint64_t units;
 };
 
@@ -86,20 +89,23 @@ row_of(const struct slot *s)
         .hash = s->hash,
         .at = (s->at_tag & AT_MASK) * 16,
         .tag = (uint32_t)(s->at_tag >> AT_BITS),
-        .bytes = (uint64_t)s->units * 16,
+        .bytes = (uint64_t)(s->units & UNITS_MASK) * 16,
         .used_s = s->used & ~USED_BIT,
         .used = s->used & USED_BIT,
+        .piece = s->units & PIECE_BIT,
+        .checked = s->units & CHECKED_BIT,
     };
 }
 
 static struct slot
 slot_of(const struct directory_row *r)
 {
-    CHECK(r->at % 16 == 0 && r->at / 16 <= AT_MASK && r->at > 0 && r->bytes / 16 <= UINT32_MAX);
+    CHECK(r->at % 16 == 0 && r->at / 16 <= AT_MASK && r->at > 0 && r->bytes / 16 <= UNITS_MASK);
     return (struct slot){
         .hash = r->hash,
         .at_tag = r->at / 16 | (uint64_t)r->tag << AT_BITS,
-        .units = (uint32_t)(r->bytes / 16),
+        .units =
+            (uint32_t)(r->bytes / 16) | (r->piece ? PIECE_BIT : 0) | (r->checked ? CHECKED_BIT : 0),
         .used = (r->used_s & ~USED_BIT) | (r->used ? USED_BIT : 0),
     };
 }
@@ -119,7 +125,8 @@ slot_insert(struct table *t, const struct slot *s)
         i = next_of(t, i);
     t->slots[i] = *s;
     t->n++;
-    t->units += s->units;
+    t->pieces += (s->units & PIECE_BIT) != 0;
+    t->units += s->units & UNITS_MASK;
 }
 
 static void
@@ -130,7 +137,7 @@ table_resize(struct table *t, size_t room)
 
     t->room = room;
     t->slots = mem_zalloc(t->room * sizeof *t->slots);
-    t->n = 0;
+    t->n = t->pieces = 0;
     t->units = 0;
     for (size_t i = 0; i < n_old; i++)
         if (!is_free(&old[i]))
@@ -150,7 +157,8 @@ static void
 slot_remove(struct table *t, size_t hole)
 {
     t->n--;
-    t->units -= t->slots[hole].units;
+    t->pieces -= (t->slots[hole].units & PIECE_BIT) != 0;
+    t->units -= t->slots[hole].units & UNITS_MASK;
     for (size_t i = next_of(t, hole); !is_free(&t->slots[i]); i = next_of(t, i)) {
         if (!may_move(home_of(t, t->slots[i].hash), hole, i))
             continue;
@@ -217,17 +225,46 @@ directory_find(struct directory *d, uint64_t hash, struct directory_row *out, un
     return n;
 }
 
-void
-directory_touch(struct directory *d, const struct directory_row *row, uint32_t now_s)
+/* Only while it lies where the row says. */
+static bool
+slot_mark(struct directory *d, const struct directory_row *row,
+          void (*mark)(struct slot *, uint32_t), uint32_t arg)
 {
     struct table *t = table_of(d, row->hash);
     size_t i;
+    bool found;
 
     pthread_mutex_lock(&t->lock);
     i = slot_find(t, row->hash, AT_MASK, row->at / 16);
-    if (i < t->room)
-        t->slots[i].used = (now_s & ~USED_BIT) | USED_BIT;
+    found = i < t->room;
+    if (found)
+        mark(&t->slots[i], arg);
     pthread_mutex_unlock(&t->lock);
+    return found;
+}
+
+static void
+mark_used(struct slot *s, uint32_t now_s)
+{
+    s->used = (now_s & ~USED_BIT) | USED_BIT;
+}
+
+static void
+mark_checked(struct slot *s, uint32_t arg)
+{
+    s->units |= CHECKED_BIT;
+}
+
+bool
+directory_touch(struct directory *d, const struct directory_row *row, uint32_t now_s)
+{
+    return slot_mark(d, row, mark_used, now_s);
+}
+
+void
+directory_check(struct directory *d, const struct directory_row *row)
+{
+    (void)slot_mark(d, row, mark_checked, 0);
 }
 
 bool
@@ -270,7 +307,7 @@ directory_clear(struct directory *d)
 
         pthread_mutex_lock(&t->lock);
         memset(t->slots, 0, t->room * sizeof *t->slots);
-        t->n = 0;
+        t->n = t->pieces = 0;
         t->units = 0;
         pthread_mutex_unlock(&t->lock);
     }
@@ -285,7 +322,7 @@ table_take_range(struct table *t, uint64_t from, uint64_t to,
     for (size_t i = 0; i < t->room;) {
         struct directory_row row = row_of(&t->slots[i]);
 
-        if (is_free(&t->slots[i]) || row.at < from || row.at >= to) {
+        if (is_free(&t->slots[i]) || row.at + row.bytes <= from || row.at >= to) {
             i++;
             continue;
         }
@@ -347,6 +384,12 @@ rows_of(const struct table *t)
 }
 
 static uint64_t
+objects_of(const struct table *t)
+{
+    return t->n - t->pieces;
+}
+
+static uint64_t
 bytes_of(const struct table *t)
 {
     return t->units * 16;
@@ -360,6 +403,12 @@ memory_of(const struct table *t)
 
 uint64_t
 directory_count(struct directory *d)
+{
+    return sum_of(d, objects_of);
+}
+
+uint64_t
+directory_rows(struct directory *d)
 {
     return sum_of(d, rows_of);
 }

@@ -19,6 +19,8 @@ struct directory_row {
     uint32_t tag;    /* of the variant: 24 bits */
     uint32_t used_s; /* when it was last asked for, in seconds of the tier's own clock */
     bool used;       /* since it was written where it is */
+    bool piece;      /* of a chain: no object by itself */
+    bool checked;    /* its bytes were judged since the start: they may be sent unread */
 };
 
 struct directory *directory_new(void);
@@ -29,18 +31,23 @@ void directory_reserve(struct directory *d, uint64_t rows);
 void directory_put(struct directory *d, const struct directory_row *row);
 unsigned directory_find(struct directory *d, uint64_t hash, struct directory_row *out,
                         unsigned max); /* newest first; touches nothing */
-void directory_touch(struct directory *d, const struct directory_row *row, uint32_t now_s);
+/* false: it does not lie there any more. */
+bool directory_touch(struct directory *d, const struct directory_row *row, uint32_t now_s);
+/* All its bytes are as they were written. */
+void directory_check(struct directory *d, const struct directory_row *row);
 /* Only if it still lies there. */
 bool directory_remove(struct directory *d, uint64_t hash, uint64_t at);
 unsigned directory_remove_all(struct directory *d, uint64_t hash);
 void directory_clear(struct directory *d);
-/* Takes out every row that lies in [from, to); those that were used go to keep(), in no order. */
+/* Takes out every row that has bytes in [from, to); those that were used go to keep(), in no order.
+ */
 void directory_take_range(struct directory *d, uint64_t from, uint64_t to,
                           void (*keep)(void *arg, const struct directory_row *row), void *arg);
 /* All rows, table by table under its lock: copy what you need. */
 void directory_each(struct directory *d, void (*fn)(void *arg, const struct directory_row *row),
                     void *arg);
-uint64_t directory_count(struct directory *d);
+uint64_t directory_count(struct directory *d); /* objects: rows that are no pieces */
+uint64_t directory_rows(struct directory *d);
 uint64_t directory_live_bytes(struct directory *d); /* of the records that can be found */
 uint64_t directory_memory(struct directory *d);
 

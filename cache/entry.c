@@ -64,6 +64,7 @@ entry_freshened(const struct entry *old, struct head **head)
     body_ref(body);
     e = entry_new_part(head, &body, old->vary, old->length, old->part);
     e->client = old->client;
+    atomic_init(&e->chain, atomic_load(&old->chain));
     return e;
 }
 

@@ -1,6 +1,6 @@
 /* cache/record.c - encoding and decoding of records.
  *
- * The fixed part is 128 bytes: magic, version, checksums, numbers, the lengths of the texts. The
+ * The fixed part is 152 bytes: magic, version, checksums, numbers, the lengths of the texts. The
  * texts follow in the order of the struct, then the sums, then zeros up to the alignment. */
 #include "cache/record.h"
 
@@ -12,19 +12,21 @@
 #define HEAD_MAX (64u << 20)
 #define BODY_MAX (UINT64_C(1) << 44)
 
-enum { TEXTS = 6, AUTHORIZED = 1, DATED = 2, PART = 4 };
+enum { TEXTS = 6, SPARE = 32, AUTHORIZED = 1, DATED = 2, PART = 4, KIND_AT = 3, FLAGS_MAX = 31 };
 
 struct fixed { /* in memory as on disk, but for the order of the bytes */
     uint64_t magic;
     uint64_t image_sum; /* of all behind the fixed part */
     uint64_t digest[2], generation, sequence;
     uint64_t response_wall_ms, initial_age_s, part_from, part_whole, body_bytes;
+    uint64_t chain, chain_bytes;
+    uint32_t piece_bytes, head_bytes;
     uint32_t texts[TEXTS];
     uint16_t status, version;
     uint32_t flags;
     uint64_t fixed_sum; /* of all before it */
 };
-_Static_assert(sizeof(struct fixed) == 128, "the fixed part has 128 bytes");
+_Static_assert(sizeof(struct fixed) == 152, "the fixed part has 152 bytes");
 
 static uint64_t
 aligned(uint64_t n)
@@ -58,11 +60,31 @@ texts_bytes(const struct record *r)
     return n;
 }
 
+static uint64_t
+bytes_needed(const struct record *r)
+{
+    return sizeof(struct fixed) + texts_bytes(r) + record_blocks(r->body_bytes) * sizeof(uint64_t);
+}
+
+/* Nothing of a piece or a tombstone ever changes. */
 size_t
 record_head_bytes(const struct record *r)
 {
-    return (size_t)aligned(sizeof(struct fixed) + texts_bytes(r) +
-                           record_blocks(r->body_bytes) * sizeof(uint64_t));
+    bool fixed = r->kind == RECORD_PIECE || r->status == 0;
+
+    return r->head_room ? r->head_room : (size_t)aligned(bytes_needed(r) + (fixed ? 0 : SPARE));
+}
+
+bool
+record_head_fits(const struct record *r)
+{
+    return bytes_needed(r) <= r->head_room;
+}
+
+uint64_t
+record_length(const struct record *r)
+{
+    return r->kind == RECORD_CHAIN ? r->chain_bytes : r->body_bytes;
 }
 
 uint64_t
@@ -94,12 +116,16 @@ fixed_of(const struct record *r)
         .part_from = r->part_from,
         .part_whole = r->part_whole,
         .body_bytes = r->body_bytes,
+        .chain = r->chain,
+        .chain_bytes = r->chain_bytes,
+        .piece_bytes = r->piece_bytes,
+        .head_bytes = (uint32_t)record_head_bytes(r),
         .status = (uint16_t)r->status,
         .version = RECORD_VERSION,
     };
 
     f.flags = (r->had_authorization ? AUTHORIZED : 0) | (r->date_given ? DATED : 0) |
-              (r->is_part ? PART : 0);
+              (r->is_part ? PART : 0) | (uint32_t)r->kind << KIND_AT;
     for (unsigned i = 0; i < TEXTS; i++)
         f.texts[i] = (uint32_t)text_of(r, i)->n;
     return f;
@@ -135,22 +161,42 @@ record_may_start(const char *bytes)
     return magic == MAGIC;
 }
 
+static uint64_t
+image_needs(const struct fixed *f)
+{
+    uint64_t n = sizeof *f + record_blocks(f->body_bytes) * sizeof(uint64_t);
+
+    for (unsigned i = 0; i < TEXTS; i++)
+        n += f->texts[i];
+    return n;
+}
+
+static bool
+numbers_are_sound(const struct fixed *f)
+{
+    for (unsigned i = 0; i < TEXTS; i++)
+        if (f->texts[i] >= TEXT_MAX)
+            return false;
+    return f->body_bytes <= BODY_MAX && f->chain_bytes <= BODY_MAX && f->flags <= FLAGS_MAX &&
+           f->flags >> KIND_AT <= RECORD_CHAIN && f->head_bytes % RECORD_ALIGN == 0 &&
+           f->head_bytes < HEAD_MAX && image_needs(f) <= f->head_bytes;
+}
+
+/* A chain has a body in pieces of whole blocks, and none of its own. */
+static bool
+chain_is_sound(const struct fixed *f)
+{
+    return f->flags >> KIND_AT != RECORD_CHAIN ||
+           (f->body_bytes == 0 && f->chain_bytes > 0 && f->piece_bytes > 0 &&
+            f->piece_bytes % RECORD_BLOCK == 0);
+}
+
 static bool
 fixed_is_sound(const struct fixed *f)
 {
-    uint64_t n = sizeof *f + record_blocks(f->body_bytes < BODY_MAX ? f->body_bytes : BODY_MAX) *
-                                 sizeof(uint64_t);
-
-    if (f->magic != MAGIC || f->version != RECORD_VERSION ||
-        f->fixed_sum != XXH3_64bits(f, offsetof(struct fixed, fixed_sum)) ||
-        f->body_bytes > BODY_MAX || f->flags > (AUTHORIZED | DATED | PART))
-        return false;
-    for (unsigned i = 0; i < TEXTS; i++) {
-        if (f->texts[i] >= TEXT_MAX)
-            return false;
-        n += f->texts[i];
-    }
-    return n < HEAD_MAX;
+    return f->magic == MAGIC && f->version == RECORD_VERSION &&
+           f->fixed_sum == XXH3_64bits(f, offsetof(struct fixed, fixed_sum)) &&
+           numbers_are_sound(f) && chain_is_sound(f);
 }
 
 static struct record
@@ -161,6 +207,11 @@ numbers_of(const struct fixed *f)
         .generation = f->generation,
         .sequence = f->sequence,
         .status = f->status,
+        .kind = (enum record_kind)(f->flags >> KIND_AT),
+        .chain = f->chain,
+        .chain_bytes = f->chain_bytes,
+        .piece_bytes = f->piece_bytes,
+        .head_room = f->head_bytes,
         .response_wall_ms = (int64_t)f->response_wall_ms,
         .initial_age_s = (int64_t)f->initial_age_s,
         .had_authorization = f->flags & AUTHORIZED,
@@ -170,16 +221,6 @@ numbers_of(const struct fixed *f)
         .part_whole = f->part_whole,
         .body_bytes = f->body_bytes,
     };
-}
-
-static size_t
-image_bytes(const struct fixed *f)
-{
-    uint64_t n = sizeof *f + record_blocks(f->body_bytes) * sizeof(uint64_t);
-
-    for (unsigned i = 0; i < TEXTS; i++)
-        n += f->texts[i];
-    return (size_t)aligned(n);
 }
 
 static void
@@ -207,7 +248,7 @@ record_decode(struct span bytes, struct record *out, size_t *head_bytes)
     if (!fixed_is_sound(&f))
         return RECORD_BAD;
     *out = numbers_of(&f);
-    *head_bytes = image_bytes(&f);
+    *head_bytes = f.head_bytes;
     if (bytes.n < *head_bytes)
         return RECORD_MORE;
     borrow_texts(out, &f, bytes.at + sizeof f);

@@ -53,8 +53,9 @@ void shard_note_victim(struct store *s,
                        struct store_shard *shard); /* after the order's end has changed */
 bool shard_entry_is_usable(const struct entry *e);
 bool shard_entry_selected_by(const struct entry *e, const struct request_head *request);
-void shard_put_again(struct store *s, struct store_node *node,
-                     struct entry *fresh); /* store.c: after a 304 */
+/* store.c: after a 304 */
+void shard_take_fresh(struct store *s, struct store_shard *shard, struct store_node *node,
+                      struct entry *fresh, struct list *dead);
 size_t shard_entry_cost(const struct entry *e);
 
 void shard_dead_release(struct list *dead);

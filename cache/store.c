@@ -15,7 +15,7 @@
 
 #define STORE_MAGIC 0x5709e001u
 
-enum { SHARDS = 16, UNSHAREABLE_MS = 10000, PURGE_AT_ONCE = 256, PUT_AGAIN_BYTES = 256 * 1024 };
+enum { SHARDS = 16, UNSHAREABLE_MS = 10000, PURGE_AT_ONCE = 256 };
 
 /* ---- the store ---- */
 
@@ -207,19 +207,24 @@ node_uri(const struct store_node *node)
 static void
 put_on_disk(struct store *s, struct store_node *node, struct entry *e)
 {
-    if (!s->tiers || e->on_disk || e->part || body_state(e->body) != BODY_COMPLETE)
+    if (!s->tiers || e->on_disk || (e->part && e->part->whole == 0) ||
+        body_state(e->body) != BODY_COMPLETE)
         return;
     e->on_disk = true;
     tiers_put(s->tiers, node_uri(node), e);
 }
 
-/* A new head for what is there: small bodies are written again with it, of large ones the disk
- * keeps the old head, which asks the origin once more after a restart. */
+/* Its head is new; of a body that passed from the disk that is all there is to keep. */
 void
-shard_put_again(struct store *s, struct store_node *node, struct entry *fresh)
+shard_take_fresh(struct store *s, struct store_shard *shard, struct store_node *node,
+                 struct entry *fresh, struct list *dead)
 {
-    if (body_state(fresh->body) == BODY_COMPLETE && body_published(fresh->body) <= PUT_AGAIN_BYTES)
-        put_on_disk(s, node, fresh);
+    if (body_mode(fresh->body) == BODY_KEEP && !shard_variant_add(s, shard, node, fresh, dead))
+        return;
+    if (!s->tiers || (fresh->part && fresh->part->whole == 0))
+        return;
+    fresh->on_disk = true;
+    tiers_freshen(s->tiers, node_uri(node), fresh);
 }
 
 static void
@@ -327,8 +332,9 @@ store_salvage(struct store *s, struct entry *e)
         struct store_node *node = e->node;
 
         shard_variant_remove(s, e->shard, e, &dead);
-        if (shard_variant_with_spec(node, e->vary) == NULL)
-            shard_variant_add(s, e->shard, node, part, &dead);
+        if (shard_variant_with_spec(node, e->vary) == NULL &&
+            shard_variant_add(s, e->shard, node, part, &dead))
+            put_on_disk(s, node, part);
         shard_node_settle(s, e->shard, node);
     }
     pthread_mutex_unlock(&e->shard->lock);
@@ -351,8 +357,7 @@ store_refresh(struct store *s, struct entry *old, struct entry *fresh)
         struct store_node *node = old->node;
 
         shard_variant_remove(s, old->shard, old, &dead);
-        if (shard_variant_add(s, old->shard, node, fresh, &dead))
-            shard_put_again(s, node, fresh);
+        shard_take_fresh(s, old->shard, node, fresh, &dead);
         shard_node_settle(s, old->shard, node);
     }
     pthread_mutex_unlock(&old->shard->lock);

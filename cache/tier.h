@@ -38,6 +38,8 @@ void tiers_sync(struct tiers *t); /* what was put before is written; for tests a
 
 /* e is complete, and stays as it is. */
 void tiers_put(struct tiers *t, struct span uri, struct entry *e);
+/* It has a new head; a body that lies there already is not written again. */
+void tiers_freshen(struct tiers *t, struct span uri, struct entry *e);
 /* It leaves the memory, where it was asked for: what is on disk of it counts as used, and if it is
  * no longer there it is put again. */
 void tiers_used(struct tiers *t, struct span uri, struct entry *e);
@@ -53,17 +55,27 @@ struct tier_reader *tier_reader_new(struct tiers *t, struct loop *l,
 void tier_reader_free(struct tier_reader **held); /* ends all of its reads */
 
 struct tier_read;
-/* Looks for what this request selects; keep_bytes: bodies up to it are kept in memory, others pass.
- * from: a body that passes starts there (at the block before it), as a part. task is queued when
- * the outcome is there, unless it is there at once. uri and request must last until then. NULL:
- * there is nothing. */
+struct tier_wish {
+    uint64_t keep_bytes; /* bodies up to it are kept in memory, others pass */
+    uint64_t from, to;   /* a body that passes starts at `from` (at the block before it), as a part;
+                            to:   the last byte known to be wanted, UINT64_MAX: all */
+    bool parts;          /* parts will do as well; they are kept */
+    bool may_send;       /* the reader takes runs in files (cache/body.h) */
+};
+/* Looks for what this request selects. task is queued when the outcome is there, unless it is there
+ * at once. uri and request must last until then. NULL: there is nothing. */
 struct tier_read *tier_read_start(struct tier_reader *r, struct span uri,
-                                  const struct request_head *request, uint64_t keep_bytes,
-                                  uint64_t from, struct loop_task *task);
+                                  const struct request_head *request, const struct tier_wish *wish,
+                                  struct loop_task *task);
 bool tier_read_is_done(const struct tier_read *r);
 /* With a reference; NULL: none fits. A body that passes wants its reader opened before release. */
 struct entry *tier_read_entry(struct tier_read *r);
 void tier_read_release(struct tier_read **held); /* the body comes by itself from now on */
 void tier_read_cancel(struct tier_read **held);
+
+/* ---- bodies that are not kept in memory, written as they come ---- */
+/* e's body has all its bytes still. Nobody waits for the disk: when it is too slow the rest is left
+ * out, and the object. false: no tier wants it. */
+bool tier_spool_start(struct tier_reader *r, struct span uri, struct entry *e);
 
 #endif

@@ -1,11 +1,5 @@
-/* cache/tier_log.c - one file, written round and round.
- *
- * Records are appended by the tier's own thread, small ones together. Before a region is written
- * over, its rows leave the directory; those that were used since they were written are read and
- * appended again. A reader that still holds such a row finds other bytes there: what it reads is
- * judged by its own checksums and its URI, never by where it was found.
- *
- * A fault in writing costs the batch and a pause; reading goes on. */
+/* cache/tier_log.c - one file, written round and round: opening and closing it, and the front that
+ * gives its writer (cache/tier_write.c) work. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,11 +18,8 @@
 #include "cache/tier_private.h"
 
 #define HEADER_MAGIC "CUTTLE-D"
-#define PENDING_MAX (64u << 20)
 #define REGION_MIN (256u << 10)
 #define REGION_MAX (16u << 20)
-#define PAUSE_MS 1000
-#define TELL_MS 10000
 
 /* ---- small things ---- */
 
@@ -50,6 +41,33 @@ tier_tag(struct span vary, const struct part *part)
     if (part)
         h = XXH3_64bits_withSeed(part->range.at, part->range.n, h ^ part->from ^ ~part->whole);
     return (uint32_t)(h >> 40);
+}
+
+/* Of a piece, that nobody asks for by a name. */
+void
+tier_piece_hash(const struct tier *t, uint64_t chain, uint64_t at, uint64_t digest[2])
+{
+    uint64_t name[2] = {chain, at};
+
+    tier_hash(t, span_of((const char *)name, sizeof name), digest);
+}
+
+uint64_t
+tier_chain_new(void)
+{
+    static _Atomic uint64_t given;
+    uint64_t random = 0;
+
+    (void)!getrandom(&random, sizeof random, GRND_NONBLOCK);
+    random = (random ^ atomic_fetch_add(&given, 1) ^ (uint64_t)tier_wall_ms() << 20);
+    return random ? random : 1;
+}
+
+/* What passes from the disk from somewhere on is the whole there. */
+const struct part *
+tier_part_of(const struct entry *e)
+{
+    return body_mode(e->body) == BODY_PASS ? NULL : e->part;
 }
 
 /* The clock of a loop's turn is not for other threads. */
@@ -102,300 +120,9 @@ disk_write_at(int fd, uint64_t at, const char *from, size_t n_bytes)
     return true;
 }
 
-/* ---- the writer ---- */
-
-static void
-write_failed(struct tier *t, const char *what)
-{
-    atomic_fetch_add(&t->write_faults, 1);
-    log_event_every(TELL_MS, LOG_WARN, "cache_dir %s: %s: %s; what was to be stored is not",
-                    t->path, what, strerror(errno));
-    t->pause_until_ms = clock_exact_mono_ns() / 1000000 + PAUSE_MS;
-}
-
-static bool
-is_paused(const struct tier *t)
-{
-    return t->pause_until_ms && clock_exact_mono_ns() / 1000000 < t->pause_until_ms;
-}
-
-/* The batch lies before `at`. Only what has been written can be found. */
-static void
-flush(struct tier *t)
-{
-    bool written =
-        t->batch_n == 0 || disk_write_at(t->fd, t->at - t->batch_n, t->batch, t->batch_n);
-
-    if (written)
-        atomic_fetch_add(&t->written, t->batch_n);
-    else
-        write_failed(t, "writing");
-    for (unsigned i = 0; written && i < t->n_rows; i++)
-        directory_put(t->directory, &t->rows[i]);
-    t->n_rows = 0;
-    t->batch_n = 0;
-}
-
-static void
-row_add(struct tier *t, const struct directory_row *row)
-{
-    if (t->n_rows == t->rows_room) {
-        t->rows_room = t->rows_room ? t->rows_room * 2 : 64;
-        t->rows = mem_realloc(t->rows, t->rows_room * sizeof *t->rows);
-    }
-    t->rows[t->n_rows++] = *row;
-}
-
-/* Bytes go into the batch, large runs past it. */
-static void
-emit(struct tier *t, const char *bytes, size_t n)
-{
-    while (n) {
-        size_t room = TIER_BATCH - t->batch_n, some = n < room ? n : room;
-
-        memcpy(t->batch + t->batch_n, bytes, some);
-        t->batch_n += some;
-        t->at += some;
-        bytes += some;
-        n -= some;
-        if (t->batch_n == TIER_BATCH)
-            flush(t);
-    }
-}
-
-static void
-emit_padding(struct tier *t)
-{
-    static const char zeros[RECORD_ALIGN];
-
-    if (t->at % RECORD_ALIGN)
-        emit(t, zeros, RECORD_ALIGN - t->at % RECORD_ALIGN);
-}
-
-struct kept {
-    struct directory_row *rows;
-    size_t n, room;
-    uint32_t since_s; /* last used before: not carried */
-};
-
-static void
-keep_row(void *arg, const struct directory_row *row)
-{
-    struct kept *k = arg;
-
-    if (row->used_s < k->since_s)
-        return;
-    if (k->n == k->room) {
-        k->room = k->room ? k->room * 2 : 64;
-        k->rows = mem_realloc(k->rows, k->room * sizeof *k->rows);
-    }
-    k->rows[k->n++] = *row;
-}
-
-static int
-later_used_first(const void *a, const void *b)
-{
-    uint32_t x = ((const struct directory_row *)a)->used_s,
-             y = ((const struct directory_row *)b)->used_s;
-
-    return (x < y) - (x > y);
-}
-
-/* The bytes stay, as their sums do; only the head image is made anew, for its sequence. */
-static void
-carry(struct tier *t, const struct directory_row *row, struct span bytes)
-{
-    struct directory_row moved = *row;
-    uint64_t faults = atomic_load(&t->write_faults), *sums;
-    struct record r;
-    size_t head_bytes;
-    char *head;
-
-    if (record_decode(bytes, &r, &head_bytes) != RECORD_OK || record_bytes(&r) != row->bytes)
-        return;
-    r.sequence = ++t->sequence;
-    sums = mem_alloc(r.sums.n + 1);
-    memcpy(sums, r.sums.at, r.sums.n);
-    head = mem_alloc(head_bytes);
-    record_encode(&r, sums, head);
-    moved.at = t->at;
-    moved.used = false;
-    emit(t, head, head_bytes);
-    emit(t, bytes.at + head_bytes, bytes.n - head_bytes);
-    if (atomic_load(&t->write_faults) == faults)
-        row_add(t, &moved);
-    atomic_fetch_add(&t->carried, row->bytes);
-    mem_free(head);
-    mem_free(sums);
-}
-
-/* The most recently used of them, up to half a region. They are read before anything is written
- * where they lie. */
-static void
-carry_forward(struct tier *t, struct kept *k)
-{
-    uint64_t room = t->region / 2, total = 0;
-    size_t n = 0;
-    char *bytes, *to;
-
-    if (k->n)
-        qsort(k->rows, k->n, sizeof *k->rows, later_used_first);
-    while (n < k->n && total + k->rows[n].bytes <= room)
-        total += k->rows[n++].bytes;
-    if (total == 0)
-        return;
-    to = bytes = mem_alloc(total);
-    for (size_t i = 0; i < n; i++) {
-        if (!disk_read_at(t->fd, k->rows[i].at, to, k->rows[i].bytes))
-            k->rows[i].bytes = 0;
-        to += k->rows[i].bytes;
-    }
-    to = bytes;
-    for (size_t i = 0; i < n; i++) {
-        if (k->rows[i].bytes)
-            carry(t, &k->rows[i], span_of(to, k->rows[i].bytes));
-        to += k->rows[i].bytes;
-    }
-    mem_free(bytes);
-}
-
-static unsigned
-mark_of(const struct tier *t, uint64_t at)
-{
-    return (unsigned)((at - TIER_BASE) * TIER_MARKS / (t->bytes - TIER_BASE + 1));
-}
-
-/* When the writer was half a round behind where it is; 0: it has not come so far. On the traces
- * that decide (tools/simulate) this is the age up to which carrying pays for what it writes. */
-static uint32_t
-half_a_round_ago(const struct tier *t)
-{
-    return t->marks_s[(mark_of(t, t->at) + TIER_MARKS / 2) % TIER_MARKS];
-}
-
-/* The next region behind what is free becomes free. */
-static void
-reclaim(struct tier *t)
-{
-    struct kept k = {.since_s = half_a_round_ago(t)};
-    uint64_t end = t->reclaimed + t->region;
-
-    if (end > t->bytes)
-        end = t->bytes;
-    directory_take_range(t->directory, t->reclaimed, end, keep_row, &k);
-    t->reclaimed = end;
-    t->marks_s[mark_of(t, t->at)] = tier_now_s();
-    carry_forward(t, &k);
-    mem_free(k.rows);
-}
-
-/* Room for n_bytes in one piece at `at`. */
-static bool
-reserve(struct tier *t, uint64_t n_bytes)
-{
-    if (n_bytes > (t->bytes - TIER_BASE) / 4)
-        return false;
-    for (;;) {
-        if (t->at + n_bytes > t->bytes) {
-            flush(t);
-            t->at = t->reclaimed = TIER_BASE;
-        }
-        if (t->at + n_bytes <= t->reclaimed)
-            return true;
-        if (t->reclaimed < t->bytes)
-            reclaim(t);
-    }
-}
-
-static void
-body_sums(const struct body *b, uint64_t n_bytes, uint64_t *sums)
-{
-    char *block = mem_alloc(RECORD_BLOCK);
-
-    for (uint64_t at = 0; at < n_bytes; at += RECORD_BLOCK) {
-        size_t n = n_bytes - at < RECORD_BLOCK ? (size_t)(n_bytes - at) : RECORD_BLOCK;
-
-        body_copy_out(b, at, block, n);
-        sums[at / RECORD_BLOCK] = record_sum(span_of(block, n));
-    }
-    mem_free(block);
-}
-
-static void
-emit_body(struct tier *t, const struct body *b, uint64_t n_bytes)
-{
-    for (uint64_t at = 0; at < n_bytes;) {
-        size_t room = TIER_BATCH - t->batch_n;
-        size_t n = n_bytes - at < room ? (size_t)(n_bytes - at) : room;
-
-        body_copy_out(b, at, t->batch + t->batch_n, n);
-        t->batch_n += n;
-        t->at += n;
-        at += n;
-        if (t->batch_n == TIER_BATCH)
-            flush(t);
-    }
-    emit_padding(t);
-}
-
-static struct record
-record_of(const struct tier *t, struct span uri, const struct entry *e)
-{
-    const struct head *h = e->head;
-    int64_t age_ms = clock_exact_mono_ns() / 1000000 - h->response_ms;
-    struct record r = {
-        .generation = atomic_load(&t->generation),
-        .sequence = t->sequence + 1,
-        .status = h->status,
-        .response_wall_ms = tier_wall_ms() - (age_ms > 0 ? age_ms : 0),
-        .initial_age_s = h->initial_age_s,
-        .had_authorization = h->had_authorization,
-        .date_given = h->date_given,
-        .body_bytes = body_published(e->body),
-        .uri = uri,
-        .vary = e->vary,
-        .reason = h->reason,
-        .block = h->block,
-        .trailer = body_trailer(e->body),
-    };
-
-    if (e->part) {
-        r.is_part = true;
-        r.part_from = e->part->from;
-        r.part_whole = e->part->whole;
-        r.range = e->part->range;
-    }
-    tier_hash(t, uri, r.digest);
-    return r;
-}
-
-static void
-append(struct tier *t, const struct record *r, const struct entry *e)
-{
-    struct directory_row row = {.hash = r->digest[0],
-                                .at = t->at,
-                                .bytes = record_bytes(r),
-                                .tag = tier_tag(e->vary, e->part),
-                                .used_s = tier_now_s()};
-    uint64_t *sums = mem_alloc((record_blocks(r->body_bytes) + 1) * sizeof *sums);
-    uint64_t faults = atomic_load(&t->write_faults);
-    size_t head_bytes = record_head_bytes(r);
-    char *head = mem_alloc(head_bytes);
-
-    body_sums(e->body, r->body_bytes, sums);
-    record_encode(r, sums, head);
-    emit(t, head, head_bytes);
-    emit_body(t, e->body, r->body_bytes);
-    if (atomic_load(&t->write_faults) == faults)
-        row_add(t, &row);
-    t->sequence++;
-    mem_free(head);
-    mem_free(sums);
-}
-
 /* ---- jobs ---- */
 
-enum what { PUT, TOMBSTONE, CLEAR, SYNC, REBUILD };
+enum what { PUT, FRESHEN, PIECE, CHAIN, TOMBSTONE, CLEAR, SYNC, REBUILD };
 
 struct job {
     struct offload_job job;
@@ -404,46 +131,41 @@ struct job {
     struct entry *entry;
     uint64_t bytes, generation; /* when it was asked for */
     uint64_t hash[2];
-    size_t uri_n;
+    uint64_t chain, at; /* a piece's chain and place */
+    char *piece;
+    size_t piece_n, uri_n;
     char uri[];
 };
+
+static bool
+put(struct job *j)
+{
+    struct span uri = span_of(j->uri, j->uri_n);
+
+    if (atomic_load(&j->tier->generation) != j->generation) /* everything was cleared since */
+        return true;
+    switch (j->what) {
+    case PIECE:
+        return tier_append_piece(j->tier, j->chain, j->at, span_of(j->piece, j->piece_n));
+    case CHAIN:
+        return tier_append_chain(j->tier, uri, j->entry, j->chain);
+    case FRESHEN:
+        if (tier_freshen(j->tier, uri, j->entry) || body_mode(j->entry->body) != BODY_KEEP ||
+            body_state(j->entry->body) != BODY_COMPLETE)
+            return true;
+        return tier_append(j->tier, uri, j->entry);
+    default:
+        return tier_append(j->tier, uri, j->entry);
+    }
+}
 
 static void
 job_put(struct job *j)
 {
-    struct tier *t = j->tier;
-    struct record r = record_of(t, span_of(j->uri, j->uri_n), j->entry);
-
-    if (r.generation != j->generation) /* everything was cleared since */
-        return;
-    if (is_paused(t) || !reserve(t, record_bytes(&r))) {
-        atomic_fetch_add(&t->dropped, 1);
-        return;
-    }
-    r.sequence = t->sequence + 1;
-    append(t, &r, j->entry);
-    atomic_fetch_add(&t->puts, 1);
-    atomic_fetch_add(&t->admitted, record_bytes(&r));
-}
-
-/* So that what was made invalid does not come back after a crash. */
-void
-tier_tombstone(struct tier *t, const uint64_t hash[2])
-{
-    struct record r = {.generation = atomic_load(&t->generation), .digest = {hash[0], hash[1]}};
-    char *head;
-
-    (void)directory_remove_all(t->directory, hash[0]);
-    for (unsigned i = 0; i < t->n_rows; i++) /* what is still in the batch */
-        if (t->rows[i].hash == hash[0])
-            t->rows[i--] = t->rows[--t->n_rows];
-    if (is_paused(t) || !reserve(t, record_bytes(&r)))
-        return;
-    r.sequence = ++t->sequence;
-    head = mem_alloc(record_head_bytes(&r));
-    record_encode(&r, NULL, head);
-    emit(t, head, record_head_bytes(&r));
-    mem_free(head);
+    if (!put(j))
+        atomic_fetch_add(&j->tier->dropped, 1);
+    else if (j->what == PUT || j->what == CHAIN)
+        atomic_fetch_add(&j->tier->puts, 1);
 }
 
 static bool
@@ -467,7 +189,7 @@ job_clear(struct job *j)
     t->n_rows = 0;
     directory_clear(t->directory);
     if (!header_write(t))
-        write_failed(t, "clearing");
+        tier_write_failed(t, "clearing");
 }
 
 static void
@@ -478,6 +200,9 @@ job_work(struct offload_job *job)
 
     switch (j->what) {
     case PUT:
+    case FRESHEN:
+    case PIECE:
+    case CHAIN:
         job_put(j);
         break;
     case TOMBSTONE:
@@ -494,9 +219,10 @@ job_work(struct offload_job *job)
     }
     if (j->entry)
         entry_unref(&j->entry);
+    mem_free(j->piece);
     atomic_fetch_sub(&t->pending_bytes, j->bytes);
     if (atomic_fetch_sub(&t->pending_jobs, 1) == 1) /* nothing more comes at once */
-        flush(t);
+        tier_flush(t);
     mem_free(j);
 }
 
@@ -523,31 +249,30 @@ job_submit(struct job *j)
     offload_submit(j->tier->writer, &j->job);
 }
 
-static bool
-wants(const struct tier *t, const struct entry *e)
+/* A chain at most takes half of the file. */
+bool
+tier_wants(const struct tier *t, uint64_t body_bytes)
 {
-    uint64_t n = body_published(e->body);
-
-    return !t->options.read_only && n >= t->options.min_bytes &&
-           (t->options.max_bytes == 0 || n <= t->options.max_bytes) &&
-           n < (t->bytes - TIER_BASE) / 4;
+    return !t->options.read_only && body_bytes >= t->options.min_bytes &&
+           (t->options.max_bytes == 0 || body_bytes <= t->options.max_bytes) &&
+           body_bytes < (t->bytes - TIER_BASE) / 2;
 }
 
 /* ---- all tiers ---- */
 
 /* The one with the most room of those that take it; by the key, so that it is the same again. */
-static struct tier *
-tier_for(struct tiers *tiers, struct span uri, const struct entry *e)
+struct tier *
+tier_choose(struct tiers *tiers, struct span uri, uint64_t body_bytes)
 {
     uint64_t total = 0, draw = XXH3_64bits(uri.at, uri.n);
 
     for (unsigned i = 0; i < tiers->n; i++)
-        total += wants(tiers->at[i], e) ? tiers->at[i]->bytes >> 20 : 0;
+        total += tier_wants(tiers->at[i], body_bytes) ? tiers->at[i]->bytes >> 20 : 0;
     if (total == 0)
         return NULL;
     draw %= total;
     for (unsigned i = 0; i < tiers->n; i++) {
-        uint64_t share = wants(tiers->at[i], e) ? tiers->at[i]->bytes >> 20 : 0;
+        uint64_t share = tier_wants(tiers->at[i], body_bytes) ? tiers->at[i]->bytes >> 20 : 0;
 
         if (draw < share)
             return tiers->at[i];
@@ -566,33 +291,58 @@ forget_key(struct tier *t, struct span uri)
     (void)directory_remove_all(t->directory, digest[0]);
 }
 
-void
-tiers_put(struct tiers *tiers, struct span uri, struct entry *e)
+static void
+entry_job(struct tier *t, enum what what, struct span uri, struct entry *e, uint64_t chain)
 {
-    struct tier *t = tier_for(tiers, uri, e);
-    struct job *j;
+    struct job *j = job_new(t, what, uri);
 
-    if (t == NULL)
-        return;
-    if (atomic_load(&t->pending_bytes) > PENDING_MAX) { /* the disk is slower than the traffic */
-        atomic_fetch_add(&t->dropped, 1);
-        forget_key(t, uri);
-        return;
-    }
-    j = job_new(t, PUT, uri);
     entry_ref(e);
     j->entry = e;
-    j->bytes = body_published(e->body) + e->head->bytes;
+    j->chain = chain;
+    j->bytes = (body_mode(e->body) == BODY_KEEP ? body_published(e->body) : 0) + e->head->bytes;
     job_submit(j);
 }
 
 void
-tiers_used(struct tiers *tiers, struct span uri, struct entry *e)
+tiers_put(struct tiers *tiers, struct span uri, struct entry *e)
 {
-    uint32_t tag = tier_tag(e->vary, e->part);
+    struct tier *t = tier_choose(tiers, uri, body_published(e->body));
 
-    if (body_state(e->body) != BODY_COMPLETE)
+    if (t == NULL)
         return;
+    if (atomic_load(&t->pending_bytes) > TIER_PENDING_MAX) { /* slower than the traffic */
+        atomic_fetch_add(&t->dropped, 1);
+        forget_key(t, uri);
+        return;
+    }
+    entry_job(t, PUT, uri, e, 0);
+}
+
+void
+tier_put_piece(struct tier *t, uint64_t chain, uint64_t at, char *bytes, size_t n_bytes)
+{
+    struct job *j = job_new(t, PIECE, SPAN_NONE);
+
+    j->chain = chain;
+    j->at = at;
+    j->piece = bytes;
+    j->piece_n = n_bytes;
+    j->bytes = n_bytes;
+    job_submit(j);
+}
+
+void
+tier_put_chain(struct tier *t, struct span uri, struct entry *e, uint64_t chain)
+{
+    entry_job(t, CHAIN, uri, e, chain);
+}
+
+/* The tier and the row of this variant. NULL: none has it. */
+static struct tier *
+tier_with(struct tiers *tiers, struct span uri, const struct entry *e, struct directory_row *row)
+{
+    uint32_t tag = tier_tag(e->vary, tier_part_of(e));
+
     for (unsigned i = 0; i < tiers->n; i++) {
         struct directory_row rows[16];
         uint64_t digest[2];
@@ -602,11 +352,58 @@ tiers_used(struct tiers *tiers, struct span uri, struct entry *e)
         n = directory_find(tiers->at[i]->directory, digest[0], rows, 16);
         for (unsigned k = 0; k < n; k++)
             if (rows[k].tag == tag) {
-                directory_touch(tiers->at[i]->directory, &rows[k], tier_now_s());
-                return;
+                *row = rows[k];
+                return tiers->at[i];
             }
     }
-    tiers_put(tiers, uri, e);
+    return NULL;
+}
+
+void
+tiers_freshen(struct tiers *tiers, struct span uri, struct entry *e)
+{
+    struct directory_row row;
+    struct tier *t = tier_with(tiers, uri, e, &row);
+
+    if (t == NULL)
+        t = tier_choose(tiers, uri, entry_bytes(e));
+    if (t == NULL || t->options.read_only)
+        return;
+    if (atomic_load(&t->pending_bytes) > TIER_PENDING_MAX)
+        atomic_fetch_add(&t->dropped, 1); /* the old head asks the origin once more */
+    else
+        entry_job(t, FRESHEN, uri, e, 0);
+}
+
+static void
+touch_pieces(struct tier *t, const struct entry *e)
+{
+    uint64_t chain = atomic_load(&e->chain);
+
+    for (uint64_t at = 0; chain && at < body_published(e->body); at += t->piece) {
+        struct directory_row row;
+        uint64_t digest[2];
+
+        tier_piece_hash(t, chain, at, digest);
+        if (directory_find(t->directory, digest[0], &row, 1))
+            (void)directory_touch(t->directory, &row, tier_now_s());
+    }
+}
+
+void
+tiers_used(struct tiers *tiers, struct span uri, struct entry *e)
+{
+    struct directory_row row;
+    struct tier *t;
+
+    if (body_state(e->body) != BODY_COMPLETE)
+        return;
+    t = tier_with(tiers, uri, e, &row);
+    if (t) {
+        (void)directory_touch(t->directory, &row, tier_now_s());
+        touch_pieces(t, e);
+    } else
+        tiers_put(tiers, uri, e);
 }
 
 /* Its rows are not there yet: the rebuild takes them out at its end. false: it has ended. */
@@ -723,7 +520,7 @@ header_read(struct tier *t)
         return false;
     if (h.version != RECORD_VERSION || h.bytes != t->bytes) {
         log_event(LOG_WARN, "cache_dir %s: made for another %s; it starts empty", t->path,
-                  h.bytes != t->bytes ? "size" : "version");
+                  h.version != RECORD_VERSION ? "version" : "size");
         return false;
     }
     t->seed = h.seed;
@@ -762,6 +559,8 @@ tier_open_file(struct tier *t)
         return strerror(errno);
     if (ftruncate(t->fd, (off_t)t->bytes) != 0)
         return strerror(errno);
+    t->may_send = fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, TIER_BASE / 2,
+                            TIER_BASE / 2) == 0;
     fds_adopt(t->fd, FD_DISK);
     fds_adopt(t->folder, FD_DISK);
     return NULL;
@@ -773,7 +572,16 @@ region_of(uint64_t bytes)
     uint64_t region = bytes / 32;
 
     region = region < REGION_MIN ? REGION_MIN : region > REGION_MAX ? REGION_MAX : region;
-    return region - region % RECORD_ALIGN;
+    return region - region % TIER_BASE; /* of whole pages, whatever their size */
+}
+
+/* So that half a region has room for one with its head. */
+static uint32_t
+piece_of(uint64_t region)
+{
+    uint64_t piece = region / 4 < TIER_PIECE_MAX ? region / 4 : TIER_PIECE_MAX;
+
+    return (uint32_t)(piece - piece % RECORD_BLOCK);
 }
 
 static void
@@ -784,6 +592,7 @@ tier_free(struct tier *t)
     directory_free(&t->directory);
     pthread_mutex_destroy(&t->early_lock);
     mem_free(t->early);
+    mem_free(t->regions);
     mem_free(t->rows);
     mem_free(t->batch);
     mem_free(t->path);
@@ -799,8 +608,11 @@ tier_new(const struct tier_options *o)
     t->options = *o;
     t->path = mem_strdup(o->path);
     t->options.path = t->path;
-    t->bytes = o->bytes - o->bytes % RECORD_ALIGN;
+    t->bytes = o->bytes - o->bytes % TIER_BASE;
     t->region = region_of(t->bytes);
+    t->piece = piece_of(t->region);
+    t->n_regions = (unsigned)((t->bytes - TIER_BASE) / t->region + 1);
+    t->regions = mem_zalloc(t->n_regions * sizeof *t->regions);
     t->fd = t->folder = -1;
     t->directory = directory_new();
     t->batch = mem_alloc(TIER_BATCH);

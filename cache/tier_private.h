@@ -1,5 +1,6 @@
-/* cache/tier_private.h - what tier_log.c (the file and its writer), tier_rebuild.c (knowing again
- * what is there) and tier_read.c share. */
+/* cache/tier_private.h - what tier_log.c (the file and the front), tier_write.c (its writer),
+ * tier_rebuild.c (knowing again what is there), tier_spool.c (bodies that are written as they come)
+ * and tier_read.c share. */
 #ifndef CACHE_TIER_PRIVATE_H
 #define CACHE_TIER_PRIVATE_H
 
@@ -16,6 +17,14 @@
 #define TIERS_MAX 32
 #define READ_THREADS 4
 #define TIER_MARKS 64
+#define TIER_WHOLE_MAX (128u << 10) /* larger bodies are chains */
+#define TIER_PIECE_MAX (1u << 20)   /* of a chain */
+#define TIER_PENDING_MAX (64u << 20)
+
+struct tier_region {
+    _Atomic uint32_t pins; /* readers that are about to send its bytes unread */
+    _Atomic bool sent;     /* some did since it was written: its pages may be on their way */
+};
 
 struct tier_header { /* at the start of the file; little-endian, 64 bytes */
     char magic[8];
@@ -28,11 +37,15 @@ struct tier {
     struct tier_options options;
     int fd, folder;
     uint64_t seed, bytes, region;
+    uint32_t piece; /* longest body in one record; of whole blocks */
+    struct tier_region *regions;
+    unsigned n_regions;
     _Atomic uint64_t generation;
     struct directory *directory;
     struct offload *writer;
     _Atomic bool ready;
-    bool made; /* just now: there is nothing in it */
+    bool made;     /* just now: there is nothing in it */
+    bool may_send; /* the file system gives fresh pages, see tier_write.c */
     /* --- the writer's own --- */
     uint64_t at, reclaimed, sequence; /* next byte; end of what is free behind it */
     char *batch;
@@ -57,14 +70,61 @@ struct tiers {
     struct offload *readers;
 };
 
+struct tier_reader {
+    struct tiers *tiers;
+    struct loop *loop;
+    struct list reads, spools; /* all */
+    void (*loaded)(void *owner, struct entry *e);
+    void *owner;
+};
+
 void tier_hash(const struct tier *t, struct span uri, uint64_t digest[2]);
 uint32_t tier_tag(struct span vary, const struct part *part);
+const struct part *tier_part_of(const struct entry *e);
 int64_t tier_wall_ms(void);
 uint32_t tier_now_s(void);
-void tier_tombstone(struct tier *t, const uint64_t hash[2]); /* on the writer's thread */
+void tier_piece_hash(const struct tier *t, uint64_t chain, uint64_t at, uint64_t digest[2]);
+uint64_t tier_chain_new(void);
+bool tier_wants(const struct tier *t, uint64_t body_bytes);
 /* All of it, or false with errno; EINTR is no end. */
 bool disk_read_at(int fd, uint64_t at, char *to, size_t n_bytes);
 bool disk_write_at(int fd, uint64_t at, const char *from, size_t n_bytes);
+
+/* tier_write.c; on the writer's thread. What is false was not written. */
+void tier_write_failed(struct tier *t, const char *what);
+void tier_flush(struct tier *t); /* what was appended can be found from now on */
+bool tier_append(struct tier *t, struct span uri, struct entry *e);
+bool tier_append_piece(struct tier *t, uint64_t chain, uint64_t at, struct span bytes);
+/* The head of a chain whose pieces were appended. */
+bool tier_append_chain(struct tier *t, struct span uri, struct entry *e, uint64_t chain);
+/* A new head for what lies there already; its body stays where it is. */
+bool tier_freshen(struct tier *t, struct span uri, struct entry *e);
+void tier_tombstone(struct tier *t, const uint64_t hash[2]);
+
+/* Any thread: bytes [at, at + n_bytes) stay what they are until they are unpinned, if the row that
+ * names them is still there after pinning. */
+void tier_pin(struct tier *t, uint64_t at, uint64_t n_bytes);
+void tier_unpin(struct tier *t, uint64_t at, uint64_t n_bytes);
+
+/* tier_spool.c */
+struct tier_spool {
+    struct list link;
+    struct tier_reader *home;
+    struct tier *tier;
+    struct entry *entry;
+    struct body_reader reader;
+    struct loop_task ready;
+    uint64_t chain, at; /* at: of the piece in the body */
+    char *piece;
+    size_t piece_n, uri_n;
+    char uri[];
+};
+void tier_spool_free(struct tier_spool *s);
+
+/* tier_log.c: work for the writer from a spool. bytes, given up to it, are freed with mem_free. */
+void tier_put_piece(struct tier *t, uint64_t chain, uint64_t at, char *bytes, size_t n_bytes);
+void tier_put_chain(struct tier *t, struct span uri, struct entry *e, uint64_t chain);
+struct tier *tier_choose(struct tiers *tiers, struct span uri, uint64_t body_bytes);
 
 /* tier_rebuild.c; on the writer's thread */
 void tier_rebuild(struct tier *t);  /* from the snapshot, or from the records themselves */

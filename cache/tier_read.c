@@ -1,8 +1,9 @@
-/* cache/tier_read.c - from a record on disk to an entry, and its body as it is asked for.
+/* cache/tier_read.c - from a record on disk to an entry.
  *
  * What the page cache has is read at once (preadv2 with RWF_NOWAIT); else one of the pool's threads
- * reads. A read belongs to one loop: only its job runs elsewhere, and while that is under way
- * nothing else of the read is touched. Each block of the body is judged before anybody sees it. */
+ * reads. A small record is read into the chunk that becomes the body's; each of its blocks is
+ * judged before anybody sees it, the first time after a start. Later times its row is asked again
+ * after the reading: what still lies where it lay has not been written over meanwhile. */
 #include <errno.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -10,75 +11,22 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "cache/tier_private.h"
+#include "cache/tier_read_private.h"
 #include "cache/vary.h"
 
-#define FIRST_BYTES (128u * 1024) /* read with the head: small records are whole in it */
-#define PIECE (4u * RECORD_BLOCK) /* of a body, later */
-#define ROWS_MAX 16
-#define PIECES_A_TURN 4
+#define FIRST_BYTES (TIER_WHOLE_MAX + 4096) /* read with the head: most records are whole in it */
 #define TELL_MS 10000
 
-struct tier_reader {
-    struct tiers *tiers;
-    struct loop *loop;
-    struct list reads; /* all */
-    void (*loaded)(void *owner, struct entry *e);
-    void *owner;
-};
-
-enum phase { SEARCHING, FOUND, NOTHING, STREAMING, OVER };
-
-struct candidate {
-    struct tier *tier;
-    struct directory_row row;
-};
-
-struct tier_read {
-    struct list link;
-    struct tier_reader *reader;
-    enum phase phase;
-    /* the question; borrowed until the outcome is there */
-    struct span uri;
-    const struct request_head *request;
-    uint64_t keep_bytes, from;
-    struct loop_task *task; /* NULL: nobody asks any more */
-    struct candidate candidates[ROWS_MAX];
-    unsigned n, i;
-    /* the bytes */
-    struct offload_job job;
-    bool in_flight, told;
-    char *bytes;
-    size_t room, wanted, got; /* of bytes */
-    uint64_t at;              /* in the file */
-    int error;
-    struct loop_task again, room_task; /* goes on; there is room in the body */
-    /* the outcome */
-    struct record record; /* borrows from head */
-    char *head;
-    struct entry *entry;
-    uint64_t body_at, done; /* where the body lies; how much of it has been passed on */
-    uint64_t judged;        /* of the body's bytes that came with the head */
-};
-
 static void go_on(struct tier_read *r);
-
-static struct tier *
-tier_of(const struct tier_read *r)
-{
-    return r->candidates[r->i].tier;
-}
 
 /* ---- getting bytes ---- */
 
 static void
-job_read(struct offload_job *job)
+read_rest(struct tier_read *r)
 {
-    struct tier_read *r = LIST_OWNER(job, struct tier_read, job);
-
     while (r->got < r->wanted) {
-        ssize_t n =
-            pread(tier_of(r)->fd, r->bytes + r->got, r->wanted - r->got, (off_t)(r->at + r->got));
+        ssize_t n = pread(tier_of(r)->fd, r->chunk->bytes + r->got, r->wanted - r->got,
+                          (off_t)(r->at + r->got));
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -90,12 +38,23 @@ job_read(struct offload_job *job)
     }
 }
 
+static void
+job_work(struct offload_job *job)
+{
+    struct tier_read *r = LIST_OWNER(job, struct tier_read, job);
+
+    if (r->phase == STREAMING && r->awaited == AWAITS_CHECK)
+        tier_stream_check(r);
+    else
+        read_rest(r);
+}
+
 /* What is in memory already. true: that is all of it. */
 static bool
 read_at_once(struct tier_read *r)
 {
     while (r->got < r->wanted) {
-        struct iovec v = {r->bytes + r->got, r->wanted - r->got};
+        struct iovec v = {r->chunk->bytes + r->got, r->wanted - r->got};
         ssize_t n = preadv2(tier_of(r)->fd, &v, 1, (off_t)(r->at + r->got), RWF_NOWAIT);
 
         if (n <= 0)
@@ -114,13 +73,12 @@ job_done(void *owner)
     go_on(r);
 }
 
-/* true: they are there. false: they come later. */
-static bool
-fetch(struct tier_read *r, uint64_t at, size_t n_bytes)
+bool
+tier_fetch(struct tier_read *r, uint64_t at, size_t n_bytes)
 {
     if (r->room < n_bytes) {
-        mem_free(r->bytes);
-        r->bytes = mem_alloc(n_bytes);
+        chunk_unref(&r->chunk);
+        r->chunk = chunk_new(n_bytes, 0);
         r->room = n_bytes;
     }
     r->at = at;
@@ -136,8 +94,8 @@ fetch(struct tier_read *r, uint64_t at, size_t n_bytes)
 
 /* ---- the end ---- */
 
-static void
-read_free(struct tier_read *r)
+void
+tier_read_free(struct tier_read *r)
 {
     CHECK(!r->in_flight);
     loop_task_cancel(r->reader->loop, &r->again);
@@ -149,47 +107,95 @@ read_free(struct tier_read *r)
         entry_unref(&r->entry);
     }
     list_remove(&r->link);
-    mem_free(r->bytes);
+    chunk_unref(&r->chunk);
+    mem_free(r->extent.head);
     mem_free(r->head);
     mem_free(r);
 }
 
 /* The record is not what its row promised: written over, or spoilt. */
-static void
-forget_row(struct tier_read *r, const char *why)
+void
+tier_forget_row(struct tier_read *r, const struct directory_row *row, const char *why)
 {
     struct tier *t = tier_of(r);
 
-    if (directory_remove(t->directory, r->candidates[r->i].row.hash, r->candidates[r->i].row.at)) {
+    if (directory_remove(t->directory, row->hash, row->at)) {
         atomic_fetch_add(&t->bad_records, 1);
         log_event_every(TELL_MS, LOG_WARN, "cache_dir %s: %s at %llu; the object is dropped",
-                        t->path, why, (unsigned long long)r->candidates[r->i].row.at);
+                        t->path, why, (unsigned long long)row->at);
     }
+}
+
+static void
+forget(struct tier_read *r, const char *why)
+{
+    tier_forget_row(r, &r->candidates[r->i].row, why);
 }
 
 /* ---- searching ---- */
 
+/* Those that hold what is wanted, or its beginning. They are kept. */
 static bool
-fits(const struct tier_read *r)
+part_will_do(const struct tier_read *r)
+{
+    const struct record *k = &r->record;
+
+    if (!r->wish.parts || k->part_whole == 0 || record_length(k) > r->wish.keep_bytes)
+        return false;
+    return k->part_from == 0 ||
+           (k->part_from <= r->wish.from && r->wish.to < k->part_from + record_length(k));
+}
+
+static bool
+varies_right(const struct tier_read *r)
 {
     char lent[1024];
     struct arena scratch;
-    uint64_t digest[2];
     bool fits;
 
-    tier_hash(tier_of(r), r->uri, digest);
-    if (digest[0] != r->record.digest[0] || digest[1] != r->record.digest[1] ||
-        !span_eq(r->uri, r->record.uri) || r->record.status == 0 ||
-        r->record.generation != atomic_load(&tier_of(r)->generation))
-        return false;
-    if (r->record.is_part) /* parts live in memory only */
-        return false;
     if (r->record.vary.n == 0)
         return true;
     arena_init(&scratch, lent, sizeof lent);
     fits = vary_matches(r->record.vary, &r->request->fields, &scratch);
     arena_free(&scratch);
     return fits;
+}
+
+static bool
+fits(struct tier_read *r)
+{
+    const struct record *k = &r->record;
+    uint64_t digest[2];
+
+    tier_hash(tier_of(r), r->uri, digest);
+    if (digest[0] != k->digest[0] || digest[1] != k->digest[1] || !span_eq(r->uri, k->uri) ||
+        k->status == 0 || k->kind == RECORD_PIECE ||
+        k->generation != atomic_load(&tier_of(r)->generation) || !varies_right(r))
+        return false;
+    if (k->is_part != r->parts_pass) { /* a whole one is better */
+        r->saw_part = r->saw_part || k->is_part;
+        return false;
+    }
+    return !k->is_part || part_will_do(r);
+}
+
+static bool
+is_kept(const struct tier_read *r)
+{
+    return r->length <= r->wish.keep_bytes || r->record.is_part;
+}
+
+/* What is given of a body that passes: the whole, or from the block of the first wanted byte on. */
+static struct part
+part_of(const struct tier_read *r)
+{
+    const struct record *k = &r->record;
+
+    if (k->is_part)
+        return (struct part){k->part_from, k->part_whole, k->range};
+    if (is_kept(r) || r->wish.from >= r->length)
+        return (struct part){.whole = r->length};
+    return (struct part){.from = r->wish.from - r->wish.from % RECORD_BLOCK, .whole = r->length};
 }
 
 static struct entry *
@@ -200,20 +206,19 @@ entry_of(struct tier_read *r)
                              k->initial_age_s, k->response_wall_ms, k->had_authorization,
                              k->date_given};
     struct head *h = head_revive(&kept, tier_wall_ms(), clock_mono_ms());
-    bool keep = k->body_bytes <= r->keep_bytes;
-    struct part part = {.from = r->from - r->from % RECORD_BLOCK, .whole = k->body_bytes};
+    struct part part = part_of(r);
+    bool whole = part.from == 0 && !k->is_part;
     struct entry *e;
     struct body *b;
 
     if (h == NULL)
         return NULL;
-    if (keep || part.from >= k->body_bytes)
-        part.from = 0;
-    r->done = part.from;
-    b = body_new(keep ? BODY_KEEP : BODY_PASS, k->body_bytes - part.from, r->reader->loop,
+    r->done = k->is_part ? 0 : part.from;
+    b = body_new(is_kept(r) ? BODY_KEEP : BODY_PASS, r->length - r->done, r->reader->loop,
                  &r->room_task);
-    e = entry_new_part(&h, &b, k->vary, k->body_bytes - part.from, part.from ? &part : NULL);
+    e = entry_new_part(&h, &b, k->vary, r->length - r->done, whole ? NULL : &part);
     e->on_disk = true;
+    atomic_init(&e->chain, k->kind == RECORD_CHAIN ? k->chain : 0);
     return e;
 }
 
@@ -225,182 +230,157 @@ outcome(struct tier_read *r, enum phase phase)
         loop_defer(r->reader->loop, r->task);
 }
 
-/* The body bytes that came with the head go first. */
+/* Past the first chunk the head is needed for its sums and its trailer. */
 static void
-found(struct tier_read *r, size_t head_bytes)
+keep_head(struct tier_read *r)
+{
+    r->head = mem_alloc(r->head_bytes);
+    memcpy(r->head, r->chunk->bytes, r->head_bytes);
+    (void)record_decode(span_of(r->head, r->head_bytes), &r->record, &r->head_bytes);
+}
+
+static void
+found(struct tier_read *r)
 {
     struct tier *t = tier_of(r);
 
-    r->head = mem_alloc(head_bytes);
-    memcpy(r->head, r->bytes, head_bytes);
-    (void)record_decode(span_of(r->head, head_bytes), &r->record, &head_bytes);
+    r->length = record_length(&r->record);
     r->entry = entry_of(r);
     if (r->entry == NULL) {
-        mem_free(r->head);
-        r->head = NULL;
-        forget_row(r, "an unreadable head");
+        forget(r, "an unreadable head");
         outcome(r, NOTHING);
         return;
     }
-    r->body_at = r->candidates[r->i].row.at + head_bytes;
-    directory_touch(t->directory, &r->candidates[r->i].row, tier_now_s());
+    r->sends = r->record.kind == RECORD_CHAIN && body_mode(r->entry->body) == BODY_PASS &&
+               r->wish.may_send && t->may_send;
+    keep_head(r);
     atomic_fetch_add(&t->hits, 1);
     outcome(r, FOUND);
 }
 
-/* The blocks that came with the head: of a small body all, so that nobody is told of a spoilt one.
- */
+/* All of the record is at hand. */
 static bool
-blocks_at_hand_are_sound(struct tier_read *r, struct span bytes)
+is_at_hand(const struct tier_read *r)
 {
-    r->judged = 0;
-    for (uint64_t at = 0; at < r->record.body_bytes; at += RECORD_BLOCK) {
-        uint64_t left = r->record.body_bytes - at;
-        size_t block = left < RECORD_BLOCK ? (size_t)left : RECORD_BLOCK;
+    return r->record.kind == RECORD_WHOLE && r->got >= r->head_bytes + r->record.body_bytes;
+}
 
-        if (bytes.n < block)
-            break;
-        if (!record_block_is_sound(&r->record, at / RECORD_BLOCK, span_first(bytes, block)))
+static bool
+blocks_are_sound(const struct tier_read *r)
+{
+    struct span bytes = span_of(r->chunk->bytes + r->head_bytes, (size_t)r->record.body_bytes);
+
+    for (uint64_t i = 0; bytes.n; i++) {
+        struct span block = span_first(bytes, bytes.n < RECORD_BLOCK ? bytes.n : RECORD_BLOCK);
+
+        if (!record_block_is_sound(&r->record, i, block))
             return false;
-        r->judged = at + block;
-        bytes = span_skip(bytes, block);
+        bytes = span_skip(bytes, block.n);
     }
     return true;
 }
 
-/* One candidate's bytes are there. true: it is decided. */
+/* Nobody is told of a body that is spoilt in what is at hand; a row that is gone may have been
+ * written over while we read. */
 static bool
+is_sound(struct tier_read *r)
+{
+    const struct directory_row *row = &r->candidates[r->i].row;
+    bool there = directory_touch(tier_of(r)->directory, row, tier_now_s());
+
+    if (!is_at_hand(r) || (there && row->checked))
+        return true;
+    if (!blocks_are_sound(r))
+        return false;
+    directory_check(tier_of(r)->directory, row);
+    return true;
+}
+
+/* Of a chain the pieces must be there; they give way one by one. */
+static bool
+is_complete(struct tier_read *r)
+{
+    if (r->record.kind != RECORD_CHAIN || tier_chain_is_there(r, &r->record))
+        return true;
+    (void)directory_remove(tier_of(r)->directory, r->candidates[r->i].row.hash,
+                           r->candidates[r->i].row.at);
+    return false;
+}
+
+/* A head that was just being written anew is read once more. */
+static bool
+read_again(struct tier_read *r)
+{
+    if (r->again_read || r->error)
+        return false;
+    r->again_read = true;
+    return true;
+}
+
+enum judgement { NO, YES, LATER, ONCE_MORE };
+
+/* One candidate's bytes are there. */
+static enum judgement
 judge(struct tier_read *r)
 {
-    size_t head_bytes;
     enum record_result result =
-        r->error ? RECORD_BAD : record_decode(span_of(r->bytes, r->got), &r->record, &head_bytes);
+        r->error ? RECORD_BAD
+                 : record_decode(span_of(r->chunk->bytes, r->got), &r->record, &r->head_bytes);
 
     if (r->error)
         atomic_fetch_add(&tier_of(r)->read_faults, 1);
-    if (result == RECORD_MORE && head_bytes > r->wanted &&
-        head_bytes <= r->candidates[r->i].row.bytes) {
-        if (!fetch(r, r->at, head_bytes))
-            return true; /* comes back later */
-        return judge(r);
+    if (result == RECORD_MORE && r->head_bytes > r->wanted &&
+        r->head_bytes <= r->candidates[r->i].row.bytes)
+        return tier_fetch(r, r->at, r->head_bytes) ? judge(r) : LATER;
+    if (result != RECORD_OK) {
+        if (read_again(r))
+            return ONCE_MORE;
+        forget(r, r->error ? "unreadable bytes" : "no sound record");
+    } else if (fits(r)) {
+        if (!is_sound(r))
+            forget(r, "a spoilt block");
+        else if (is_complete(r)) {
+            found(r);
+            return YES;
+        }
     }
-    if (result != RECORD_OK)
-        forget_row(r, r->error ? "unreadable bytes" : "no sound record");
-    else if (!blocks_at_hand_are_sound(r, span_skip(span_of(r->bytes, r->got), head_bytes)))
-        forget_row(r, "a spoilt block");
-    else if (fits(r)) {
-        found(r, head_bytes);
+    return NO;
+}
+
+static bool
+next_candidate(struct tier_read *r)
+{
+    r->again_read = false;
+    if (++r->i < r->n)
         return true;
-    }
-    r->i++;
-    return false;
+    if (!r->saw_part || r->parts_pass || !r->wish.parts)
+        return false;
+    r->parts_pass = true;
+    r->i = 0;
+    return true;
 }
 
 static void
 search(struct tier_read *r)
 {
-    if (r->wanted && judge(r))
-        return;
-    for (; r->i < r->n;) {
+    bool at_hand = r->wanted > 0; /* a job has brought it */
+
+    for (;;) {
         const struct directory_row *row = &r->candidates[r->i].row;
+        enum judgement j;
 
-        if (!fetch(r, row->at, row->bytes < FIRST_BYTES ? row->bytes : FIRST_BYTES))
+        if (!at_hand &&
+            !tier_fetch(r, row->at, row->bytes < FIRST_BYTES ? row->bytes : FIRST_BYTES))
             return;
-        if (judge(r))
+        at_hand = false;
+        j = judge(r);
+        if (j == YES || j == LATER)
             return;
+        if (j == NO && !next_candidate(r))
+            break;
     }
+    r->i = r->i < r->n ? r->i : 0;
     outcome(r, NOTHING);
-}
-
-/* ---- the body ---- */
-
-/* Whole blocks of what is at hand, each judged first. false: one is spoilt. */
-static bool
-pass_on(struct tier_read *r, struct span bytes)
-{
-    uint64_t length = r->record.body_bytes;
-
-    while (r->done < length && bytes.n) {
-        uint64_t left = length - r->done;
-        size_t block = left < RECORD_BLOCK ? (size_t)left : RECORD_BLOCK;
-
-        if (bytes.n < block)
-            return true;
-        if (r->done >= r->judged &&
-            !record_block_is_sound(&r->record, r->done / RECORD_BLOCK, span_first(bytes, block)))
-            return false;
-        body_append(r->entry->body, span_first(bytes, block));
-        r->done += block;
-        bytes = span_skip(bytes, block);
-    }
-    return true;
-}
-
-static void
-stop(struct tier_read *r)
-{
-    body_fail(r->entry->body, FAULT_SERVER_INCOMPLETE);
-    r->phase = OVER;
-    loop_defer(r->reader->loop, &r->again); /* frees */
-}
-
-static void
-finish(struct tier_read *r)
-{
-    body_complete(r->entry->body, r->record.trailer);
-    if (r->reader->loaded)
-        r->reader->loaded(r->reader->owner, r->entry);
-    r->phase = OVER;
-    loop_defer(r->reader->loop, &r->again);
-}
-
-static size_t
-next_piece(const struct tier_read *r)
-{
-    uint64_t left = r->record.body_bytes - r->done;
-
-    return left < PIECE ? (size_t)left : PIECE;
-}
-
-/* What has come is for the body; then on, as long as somebody wants more. */
-static bool
-take_piece(struct tier_read *r)
-{
-    if (r->error || !pass_on(r, span_of(r->bytes, r->got))) {
-        atomic_fetch_add(&tier_of(r)->read_faults, r->error != 0);
-        forget_row(r, r->error ? "unreadable bytes" : "a spoilt block");
-        stop(r);
-        return false;
-    }
-    return true;
-}
-
-static bool
-is_unwanted(const struct tier_read *r)
-{
-    return body_mode(r->entry->body) == BODY_PASS && body_readers(r->entry->body) == 0;
-}
-
-static void
-stream(struct tier_read *r)
-{
-    for (int i = 0; i < PIECES_A_TURN; i++) {
-        if (r->done == r->record.body_bytes) {
-            finish(r);
-            return;
-        }
-        if (is_unwanted(r)) {
-            stop(r);
-            return;
-        }
-        if (!body_wants(r->entry->body))
-            return; /* room_task comes */
-        if (!fetch(r, r->body_at + r->done, next_piece(r)))
-            return;
-        if (!take_piece(r))
-            return;
-    }
-    loop_defer(r->reader->loop, &r->again);
 }
 
 /* From a job, or from the loop. */
@@ -412,14 +392,13 @@ go_on(struct tier_read *r)
         search(r);
         return;
     case STREAMING:
-        if (take_piece(r))
-            stream(r);
+        tier_stream_go_on(r);
         return;
     case FOUND:
     case NOTHING:
         return;
     case OVER:
-        read_free(r);
+        tier_read_free(r);
         return;
     }
 }
@@ -432,7 +411,7 @@ again(void *owner)
     if (r->in_flight)
         return; /* its job comes back */
     if (r->phase == STREAMING)
-        stream(r);
+        tier_stream(r);
     else
         go_on(r);
 }
@@ -450,6 +429,7 @@ tier_reader_new(struct tiers *t, struct loop *l, void (*loaded)(void *owner, str
     reader->loaded = loaded;
     reader->owner = owner;
     list_init(&reader->reads);
+    list_init(&reader->spools);
     return reader;
 }
 
@@ -469,8 +449,10 @@ tier_reader_free(struct tier_reader **held)
 
         loop_task_cancel(reader->loop, &r->job.done);
         r->in_flight = false;
-        read_free(r);
+        tier_read_free(r);
     }
+    while (!list_empty(&reader->spools))
+        tier_spool_free(LIST_OWNER(reader->spools.next, struct tier_spool, link));
     mem_free(reader);
 }
 
@@ -498,7 +480,7 @@ candidates_of(struct tiers *tiers, struct span uri, struct candidate *out)
 
 struct tier_read *
 tier_read_start(struct tier_reader *reader, struct span uri, const struct request_head *request,
-                uint64_t keep_bytes, uint64_t from, struct loop_task *task)
+                const struct tier_wish *wish, struct loop_task *task)
 {
     struct candidate candidates[ROWS_MAX];
     unsigned n = candidates_of(reader->tiers, uri, candidates);
@@ -510,12 +492,11 @@ tier_read_start(struct tier_reader *reader, struct span uri, const struct reques
     r->reader = reader;
     r->uri = uri;
     r->request = request;
-    r->keep_bytes = keep_bytes;
-    r->from = from;
+    r->wish = *wish;
     r->task = task;
     memcpy(r->candidates, candidates, n * sizeof *candidates);
     r->n = n;
-    r->job.work = job_read;
+    r->job.work = job_work;
     r->job.loop = reader->loop;
     loop_task_init(&r->job.done, job_done, r);
     loop_task_init(&r->again, again, r);
@@ -530,21 +511,6 @@ bool
 tier_read_is_done(const struct tier_read *r)
 {
     return r->phase != SEARCHING;
-}
-
-static void
-start_streaming(struct tier_read *r)
-{
-    size_t head_bytes = (size_t)(r->body_at - r->candidates[r->i].row.at);
-
-    r->phase = STREAMING;
-    if (r->done == 0 && r->got > head_bytes &&
-        !pass_on(r, span_skip(span_of(r->bytes, r->got), head_bytes))) {
-        forget_row(r, "a spoilt block");
-        stop(r);
-        return;
-    }
-    stream(r);
 }
 
 struct entry *
@@ -564,9 +530,9 @@ tier_read_release(struct tier_read **held)
     r->task = NULL;
     r->request = NULL;
     if (r->phase == FOUND)
-        start_streaming(r);
+        tier_stream_start(r);
     else
-        read_free(r);
+        tier_read_free(r);
 }
 
 void
@@ -582,5 +548,5 @@ tier_read_cancel(struct tier_read **held)
         r->phase = OVER;
         return;
     }
-    read_free(r);
+    tier_read_free(r);
 }

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "cache/tier_private.h"
 
-#define SNAPSHOT_MAGIC "CUTTLE-I"
+#define SNAPSHOT_MAGIC "CUTTLE-J"
 #define WINDOW (1u << 20)
 
 struct snapshot_header {
@@ -27,8 +27,11 @@ struct snapshot_header {
 
 struct packed_row { /* 32 bytes */
     uint64_t hash, at, bytes;
-    uint32_t tag, used;
+    uint32_t tag, used; /* with PIECE_BIT, with USED_BIT */
 };
+
+#define PIECE_BIT (UINT32_C(1) << 31)
+#define USED_BIT (UINT32_C(1) << 31)
 
 /* ---- the snapshot ---- */
 
@@ -46,8 +49,9 @@ rows_add(void *arg, const struct directory_row *row)
         r->room = r->room ? r->room * 2 : 1024;
         r->at = mem_realloc(r->at, r->room * sizeof *r->at);
     }
-    r->at[r->n++] = (struct packed_row){row->hash, row->at, row->bytes, row->tag,
-                                        row->used_s | (row->used ? UINT32_C(1) << 31 : 0)};
+    r->at[r->n++] =
+        (struct packed_row){row->hash, row->at, row->bytes, row->tag | (row->piece ? PIECE_BIT : 0),
+                            row->used_s | (row->used ? USED_BIT : 0)};
 }
 
 static uint64_t
@@ -100,7 +104,7 @@ static bool
 row_is_sane(const struct tier *t, const struct packed_row *p)
 {
     return p->at % 16 == 0 && p->bytes % 16 == 0 && p->at >= TIER_BASE && p->bytes > 0 &&
-           p->bytes <= t->bytes && p->at <= t->bytes - p->bytes && p->tag < 1 << 24;
+           p->bytes <= t->bytes && p->at <= t->bytes - p->bytes && (p->tag & ~PIECE_BIT) < 1 << 24;
 }
 
 static void
@@ -109,8 +113,13 @@ snapshot_use(struct tier *t, const struct snapshot_header *h, const struct rows 
     directory_reserve(t->directory, r->n);
     for (size_t i = 0; i < r->n; i++) {
         const struct packed_row *p = &r->at[i];
-        struct directory_row row = {p->hash,      p->at, p->bytes, p->tag, p->used & INT32_MAX,
-                                    p->used >> 31};
+        struct directory_row row = {.hash = p->hash,
+                                    .at = p->at,
+                                    .bytes = p->bytes,
+                                    .tag = p->tag & ~PIECE_BIT,
+                                    .used_s = p->used & ~USED_BIT,
+                                    .used = p->used & USED_BIT,
+                                    .piece = p->tag & PIECE_BIT};
 
         if (row_is_sane(t, p))
             directory_put(t->directory, &row);
@@ -158,7 +167,7 @@ snapshot_read(struct tier *t)
 struct found {
     uint64_t hash, at, bytes, sequence;
     uint32_t tag;
-    bool tombstone;
+    bool tombstone, piece;
 };
 
 struct scan {
@@ -209,7 +218,8 @@ found_add(struct scan *s, uint64_t at, const struct record *r)
                                    .bytes = record_bytes(r),
                                    .sequence = r->sequence,
                                    .tag = tier_tag(r->vary, r->is_part ? &part : NULL),
-                                   .tombstone = r->status == 0};
+                                   .tombstone = r->kind == RECORD_WHOLE && r->status == 0,
+                                   .piece = r->kind == RECORD_PIECE};
 }
 
 /* A head image larger than the window is read by itself. */
@@ -284,8 +294,11 @@ scan_use(struct tier *t, struct scan *s)
     if (s->n)
         qsort(s->at, s->n, sizeof *s->at, by_sequence);
     for (size_t i = 0; i < s->n; i++) {
-        struct directory_row row = {
-            .hash = s->at[i].hash, .at = s->at[i].at, .bytes = s->at[i].bytes, .tag = s->at[i].tag};
+        struct directory_row row = {.hash = s->at[i].hash,
+                                    .at = s->at[i].at,
+                                    .bytes = s->at[i].bytes,
+                                    .tag = s->at[i].tag,
+                                    .piece = s->at[i].piece};
 
         if (s->at[i].tombstone)
             (void)directory_remove_all(t->directory, row.hash);

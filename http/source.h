@@ -27,6 +27,8 @@ struct source {
     struct loop *loop;      /* of the consumer */
     struct loop_task *wake; /* the consumer's task */
     enum fault fault;       /* why SOURCE_FAULT */
+    int file_fd;            /* a single run with a base of NULL lies in this file, */
+    uint64_t file_at;       /* from there on: see transport_sendfile */
     struct span trailer;    /* at SOURCE_END: raw "Name: value\r\n" lines, or empty */
 };
 

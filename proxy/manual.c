@@ -31,30 +31,32 @@ manual_cuttle8(struct buf *out)
     buf_addf(out,
              ".TH CUTTLE 8 \"\" \"cuttle %s\"\n.SH NAME\ncuttle \\- forward caching web proxy\n",
              CUTTLE_VERSION);
-    BUF_ADD(out, ".SH SYNOPSIS\n.B cuttle\n[\\-N] [\\-z] [\\-f FILE] [\\-d LEVEL] [\\-k COMMAND] "
-                 "[\\-v]\n.SH DESCRIPTION\n"
-                 "cuttle accepts HTTP/1.x clients, answers from a store in memory and on disk, and fetches "
-                 "what is missing from origins. It reads the squid.conf "
-                 "dialect (see cuttle.conf(5)) and writes Squid's access log. It measures at all "
-                 "times how many descriptors it holds for what, and "
-                 "what finding the ready ones costs.\n.SH OPTIONS\n"
-                 ".TP\n.B \\-N, \\-\\-foreground\nStay in the foreground.\n"
-                 ".TP\n.B \\-f FILE\nThe configuration. Without it a built-in one for this machine "
-                 "only (see \\-\\-print\\-conf).\n"
-                 ".TP\n.B \\-k parse\nRead the configuration, print every mistake as file:line: "
-                 "directive: what was expected; exit status 1 if there is one.\n"
-                 ".TP\n.B \\-k check\nExit status 0 if the process of pid_filename runs.\n"
-                 ".TP\n.B \\-k reconfigure | rotate | shutdown | kill\nSend that process SIGHUP, "
-                 "SIGUSR1, SIGTERM or SIGKILL.\n"
-                 ".TP\n.B \\-z\nMake the stores of cache_dir and end; a start makes what is missing too.\n"
-                 ".TP\n.B \\-d LEVEL\nEvents shown, 0 (fatal) to 5 (debug); 3 is the default.\n"
-                 ".SH SIGNALS\n.TP\n.B SIGHUP\nRead the configuration again; with mistakes in it "
-                 "the old one stays.\n"
-                 ".TP\n.B SIGUSR1\nRotate the logs (logfile_rotate), no line lost.\n"
-                 ".TP\n.B SIGTERM, SIGINT\nStop: listeners close at once, what is under way has "
-                 "shutdown_lifetime. Sent again: at once.\n"
-                 ".SH PAGES\nhttp://PROXY/squid\\-internal\\-mgr/menu lists the reports; readiness "
-                 "and filedescriptors are the measurement; /metrics is for Prometheus.\n");
+    BUF_ADD(
+        out,
+        ".SH SYNOPSIS\n.B cuttle\n[\\-N] [\\-z] [\\-f FILE] [\\-d LEVEL] [\\-k COMMAND] "
+        "[\\-v]\n.SH DESCRIPTION\n"
+        "cuttle accepts HTTP/1.x clients, answers from a store in memory and on disk, and fetches "
+        "what is missing from origins. It reads the squid.conf "
+        "dialect (see cuttle.conf(5)) and writes Squid's access log. It measures at all "
+        "times how many descriptors it holds for what, and "
+        "what finding the ready ones costs.\n.SH OPTIONS\n"
+        ".TP\n.B \\-N, \\-\\-foreground\nStay in the foreground.\n"
+        ".TP\n.B \\-f FILE\nThe configuration. Without it a built-in one for this machine "
+        "only (see \\-\\-print\\-conf).\n"
+        ".TP\n.B \\-k parse\nRead the configuration, print every mistake as file:line: "
+        "directive: what was expected; exit status 1 if there is one.\n"
+        ".TP\n.B \\-k check\nExit status 0 if the process of pid_filename runs.\n"
+        ".TP\n.B \\-k reconfigure | rotate | shutdown | kill\nSend that process SIGHUP, "
+        "SIGUSR1, SIGTERM or SIGKILL.\n"
+        ".TP\n.B \\-z\nMake the stores of cache_dir and end; a start makes what is missing too.\n"
+        ".TP\n.B \\-d LEVEL\nEvents shown, 0 (fatal) to 5 (debug); 3 is the default.\n"
+        ".SH SIGNALS\n.TP\n.B SIGHUP\nRead the configuration again; with mistakes in it "
+        "the old one stays.\n"
+        ".TP\n.B SIGUSR1\nRotate the logs (logfile_rotate), no line lost.\n"
+        ".TP\n.B SIGTERM, SIGINT\nStop: listeners close at once, what is under way has "
+        "shutdown_lifetime. Sent again: at once.\n"
+        ".SH PAGES\nhttp://PROXY/squid\\-internal\\-mgr/menu lists the reports; readiness "
+        "and filedescriptors are the measurement; /metrics is for Prometheus.\n");
     add_faults(out);
     add_counters(out);
     BUF_ADD(out, ".SH SEE ALSO\ncuttle.conf(5), cuttle\\-http(7)\n");

@@ -101,6 +101,15 @@ rules_name(const struct conf_rules *rules, const char *acl)
     return false;
 }
 
+/* What the page cache has is sent from there; only small bodies are cheaper from our own memory. */
+static uint64_t
+promoted(const struct conf *c, uint64_t keep)
+{
+    uint64_t most = (uint64_t)c->maximum_object_size_in_memory;
+
+    return most < keep ? most : keep;
+}
+
 static void
 policy_plain(struct policy *p, const struct conf *c)
 {
@@ -116,6 +125,8 @@ policy_plain(struct policy *p, const struct conf *c)
     p->reuse = (struct reuse_policy){c->offline_mode, c->reload_into_ims, c->max_stale_ms / 1000};
     p->forwarded_for = (enum forwarded_for)c->forwarded_for;
     p->keep_bytes = c->memory_cache_off ? 0 : (uint64_t)keep;
+    p->promote_bytes = promoted(c, p->keep_bytes);
+    p->spool_bytes = c->n_cache_dirs ? (uint64_t)c->maximum_object_size : 0;
     p->request_body_max = (uint64_t)c->request_body_max_size;
     p->via = c->via;
     p->collapse = c->collapsed_forwarding;

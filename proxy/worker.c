@@ -255,7 +255,8 @@ start_exchanges(struct worker *w)
     w->exchanges.log = worker_log;
     w->exchanges.page = worker_page;
     if (w->o.tiers)
-        w->exchanges.disk = tier_reader_new(w->o.tiers, w->loop, worker_loaded, w);
+        w->exchanges.disk = w->upstream.disk =
+            tier_reader_new(w->o.tiers, w->loop, worker_loaded, w);
 }
 
 static void
@@ -279,8 +280,8 @@ worker_close(struct worker *w)
     worker_close_listeners(w);
     client_env_close(&w->clients);
     exchange_env_close(&w->exchanges);
-    tier_reader_free(&w->exchanges.disk);
     fill_cancel_all(&w->upstream);
+    tier_reader_free(&w->exchanges.disk);
     idle_pool_free(&w->upstream.idle);
     resolver_free(&w->resolver);
     log_writer_free(&w->logs);

@@ -21,6 +21,8 @@ struct policy {
     struct h1_limits request_limits, response_limits;
     struct reuse_policy reuse;
     enum forwarded_for forwarded_for;
+    uint64_t promote_bytes;    /* bodies up to it come from the disk into memory */
+    uint64_t spool_bytes;      /* larger ones than keep_bytes, up to it, go to the disk alone */
     uint64_t keep_bytes;       /* larger bodies are not kept: the smaller of maximum_object_size and
                                   .._in_memory */
     uint64_t request_body_max; /* 0: no limit */
@@ -38,7 +40,7 @@ struct policy {
     uint64_t quick_abort_min, quick_abort_max;
     unsigned quick_abort_pct;
     struct range_limit {
-        int64_t bytes; /* -1: none */
+        int64_t bytes;              /* -1: none */
         struct acl_cond *condition; /* NULL: always */
     } * range_limits;
     unsigned n_range_limits;

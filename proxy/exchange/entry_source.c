@@ -41,6 +41,8 @@ entry_source_peek(struct source *source, struct iovec *runs, int max, int *n)
         source->trailer = body_trailer(s->reader.body);
     if (state != SOURCE_DATA)
         return state;
+    source->file_fd = s->reader.file_fd;
+    source->file_at = s->reader.file_at;
     for (int i = 0; i < *n; i++) {
         if (runs[i].iov_len >= left) {
             runs[i].iov_len = (size_t)left;

@@ -46,6 +46,8 @@ multipart_peek(struct source *source, struct iovec *runs, int max, int *n)
         }
         state = source_peek(&m->x->out.source, runs, max, n);
         source->fault = m->x->out.source.fault;
+        source->file_fd = m->x->out.source.file_fd;
+        source->file_at = m->x->out.source.file_at;
         if (state != SOURCE_END)
             return state;
         next_part(m);

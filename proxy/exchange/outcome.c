@@ -75,7 +75,7 @@ add_forwarded(const struct exchange *x, struct buf *out)
         BUF_ADD(out, "; fwd-status=");
         buf_add_uint(out, x->server_status);
     }
-    if (x->stored_ok || x->how == HOW_UNMODIFIED) {
+    if (x->stored_ok || x->spooled || x->how == HOW_UNMODIFIED) {
         BUF_ADD(out, "; stored");
         add_ttl(x, out);
     } else if (x->host_elsewhere)

@@ -97,7 +97,7 @@ struct exchange {
     struct addr server;
     unsigned server_status;
     struct fill_times times;
-    bool stored_ok, asked_server;
+    bool stored_ok, spooled, asked_server;
     /* the answer */
     struct entry *entry; /* being delivered */
     struct entry_source out;
@@ -128,10 +128,10 @@ struct exchange {
 struct arrival {                   /* an answer on its way into an entry */
     const struct response_head *r; /* cleaned */
     struct head *head;
-    uint64_t length;    /* of the entry's body, UINT64_MAX: not known */
-    uint64_t announced; /* for Content-Length: not that of the body after HEAD */
-    struct part part;   /* when is_part */
-    bool is_part;
+    uint64_t length;      /* of the entry's body, UINT64_MAX: not known */
+    uint64_t announced;   /* for Content-Length: not that of the body after HEAD */
+    struct part part;     /* when is_part */
+    bool is_part, spool;  /* spool: to the disk as it comes */
     struct entry *before; /* whose first n_before bytes come first; NULL: none */
     uint64_t n_before;
 };

@@ -132,7 +132,7 @@ drop_fill(struct exchange *x)
     b = body_new(BODY_PASS, 0, x->env->loop, fill_room_task(x->fill));
     h = head_new(&x->request, x->response, x->response_times);
     e = entry_new(&h, &b, SPAN_NONE, 0);
-    fill_into(x->fill, e, false, false, 0);
+    fill_into(x->fill, e, &(struct fill_keeping){0});
     fill_release(&x->fill);
     entry_unref(&e);
 }
@@ -236,13 +236,32 @@ expected_length(const struct exchange *x)
 }
 
 static bool
-worth_keeping(const struct exchange *x, uint64_t length)
+worth_storing(const struct exchange *x, uint64_t length)
 {
-    if (!x->may_store || !x->ticket || (length != LENGTH_UNKNOWN && length > x->policy->keep_bytes))
+    if (!x->may_store || !x->ticket)
         return false;
     return (int64_t)(length == LENGTH_UNKNOWN ? INT64_MAX : (int64_t)length) >=
                x->policy->conf->minimum_object_size &&
            acl_list_check(x->policy->store_miss, &x->facts) != ACL_DENY;
+}
+
+static bool
+worth_keeping(const struct exchange *x, uint64_t length)
+{
+    return (length == LENGTH_UNKNOWN || length <= x->policy->keep_bytes) &&
+           worth_storing(x, length);
+}
+
+/* Too large for the memory, or perhaps so. */
+static bool
+worth_spooling(const struct exchange *x, const struct arrival *a)
+{
+    return x->policy->spool_bytes > 0 && x->env->disk && !a->is_part && !a->before &&
+           x->response->status != 206 &&
+           (a->length == LENGTH_UNKNOWN
+                ? x->stored_ok
+                : a->length > x->policy->keep_bytes && a->length <= x->policy->spool_bytes &&
+                      worth_storing(x, a->length));
 }
 
 /* What was not for all says so to those who come next; a part is no word about the whole. */
@@ -291,7 +310,9 @@ decide_storing(struct exchange *x, struct arrival *a, const struct storable *s)
     x->stored_ok = s->yes && worth_keeping(x, a->length);
     if (x->stored_ok && x->response->status == 206 && !a->before)
         x->stored_ok = parts_take_part(x, a) && worth_keeping(x, a->length);
-    if (s->yes && !x->stored_ok)
+    a->spool = s->yes && worth_spooling(x, a);
+    x->spooled = a->spool && !x->stored_ok;
+    if (s->yes && !x->stored_ok && !a->spool)
         x->unstored = x->may_store ? "not-kept" : NULL;
 }
 
@@ -337,7 +358,7 @@ entry_of(struct exchange *x, struct arrival *a)
 static void
 replace_stored(struct exchange *x)
 {
-    if (x->from_disk && !x->stored_ok)
+    if (x->from_disk && !x->stored_ok) /* a spool puts the newer one there in the end */
         (void)store_invalidate(x->env->store, &x->key);
     store_withdraw(x->env->store, x->stored);
 }
@@ -349,7 +370,7 @@ take_answer(struct exchange *x, struct arrival *a)
     bool alone;
 
     decide_storing(x, a, &s);
-    alone = x->background || (x->whole_asked && x->stored_ok);
+    alone = x->background || (x->whole_asked && (x->stored_ok || a->spool));
     x->entry = entry_of(x, a);
     if (fields_find(&x->entry->head->fields, FIELD_SET_COOKIE) && !x->background)
         x->entry->client = exchange_client_mark(x);
@@ -358,7 +379,12 @@ take_answer(struct exchange *x, struct arrival *a)
     if (x->stored && x->response->status < 500 && !exchange_is_head(x))
         replace_stored(x);
     settle_ticket(x, x->entry, &s);
-    fill_into(x->fill, x->entry, x->stored_ok, alone, x->policy->keep_bytes);
+    fill_into(x->fill, x->entry,
+              &(struct fill_keeping){.stored = x->stored_ok,
+                                     .alone = alone,
+                                     .spool = a->spool,
+                                     .keep_bytes = x->policy->keep_bytes,
+                                     .uri = x->url});
     if (body_state(x->entry->body) == BODY_FAILED) /* nothing of it has gone out yet */
         return exchange_fail(x, body_fault(x->entry->body), 0);
     return exchange_next(x, &DELIVER);

@@ -63,29 +63,36 @@ look(struct exchange *x)
     decide_reuse(x);
 }
 
-/* Where a single range starts that a passing body may start at. */
-static uint64_t
-first_wanted(const struct exchange *x)
+#define FAR (UINT64_MAX >> 3) /* further in than any body is long */
+
+/* What of a body that passes is wanted, if that is a single range with known ends. */
+static void
+wish_range(const struct exchange *x, struct tier_wish *w)
 {
     struct byte_range r;
     unsigned n;
 
-    if (!x->range || range_parse(x->range->value, UINT64_MAX >> 2, &r, 1, &n) != RANGE_OK ||
-        r.first > UINT64_MAX >> 3)
-        return 0;
-    return r.first;
+    w->to = UINT64_MAX;
+    if (!x->range || range_parse(x->range->value, FAR << 1, &r, 1, &n) != RANGE_OK || r.first > FAR)
+        return;
+    w->from = r.first;
+    if (r.last <= FAR)
+        w->to = r.last;
 }
 
 /* false: nothing can be there. */
 static bool
 disk_is_asked(struct exchange *x)
 {
+    struct tier_wish w = {
+        .keep_bytes = x->policy->promote_bytes, .parts = x->may_store, .may_send = true};
+
     if (x->stored || x->disk_asked || !x->env->disk || x->background ||
         acl_list_check(x->policy->send_hit, &x->facts) == ACL_DENY)
         return false;
     x->disk_asked = true;
-    x->disk = tier_read_start(x->env->disk, x->url, &x->request, x->policy->keep_bytes,
-                              first_wanted(x), &x->resume);
+    wish_range(x, &w);
+    x->disk = tier_read_start(x->env->disk, x->url, &x->request, &w, &x->resume);
     return x->disk != NULL;
 }
 
@@ -149,6 +156,8 @@ step_disk(struct exchange *x)
     if (body_mode(x->stored->body) == BODY_KEEP) {
         store_adopt(x->env->store, &x->key, x->stored);
         tier_read_release(&x->disk);
+        if (x->stored->part) /* it is looked for where parts are */
+            return exchange_next(x, &LOOKUP);
     }
     decide_reuse(x);
     return decide(x);

@@ -197,21 +197,35 @@ finished_as(struct body_writer *w, enum source_state state)
     return w->ended && w->head.n == 0 ? WRITER_DONE : WRITER_AGAIN;
 }
 
+/* What lies in a file goes when all before it has gone. */
+static ssize_t
+send_some(struct body_writer *w, struct transport *t, struct iovec *runs, int n, size_t *asked)
+{
+    bool in_file = n == 1 && runs->iov_base == NULL;
+    struct iovec out[RUNS + 2];
+    int k = gather(w, out, runs, in_file ? 0 : n);
+
+    if (in_file && k == 0) {
+        *asked = runs->iov_len;
+        return transport_sendfile(t, w->body->file_fd, w->body->file_at, *asked);
+    }
+    *asked = runs_total(out, k);
+    return k ? transport_writev(t, out, k) : 0;
+}
+
 static enum writer_result
 pump_once(struct body_writer *w, struct transport *t, bool *more)
 {
-    struct iovec runs[RUNS], out[RUNS + 2];
-    int n, k;
+    struct iovec runs[RUNS];
+    int n;
     size_t asked;
     ssize_t sent;
     enum source_state state = body_runs(w, runs, &n);
 
     *more = false;
-    k = gather(w, out, runs, n);
-    if (k == 0)
+    sent = send_some(w, t, runs, n, &asked);
+    if (asked == 0)
         return finished_as(w, state);
-    asked = runs_total(out, k);
-    sent = transport_writev(t, out, k);
     if (sent == -EAGAIN)
         return WRITER_AGAIN;
     if (sent < 0) {

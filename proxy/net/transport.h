@@ -17,6 +17,7 @@ struct transport_ops {
     const char *name;
     ssize_t (*read)(struct transport *t, void *at, size_t n_bytes);
     ssize_t (*writev)(struct transport *t, const struct iovec *runs, int n);
+    ssize_t (*sendfile)(struct transport *t, int fd, uint64_t at, size_t n_bytes);
     int (*shutdown)(struct transport *t);
     void (*close)(struct transport *t);
 };
@@ -34,6 +35,8 @@ int transport_release(struct transport *t);
 ssize_t transport_read(struct transport *t, void *at, size_t n_bytes); /* 0: end of stream */
 ssize_t transport_write(struct transport *t, const void *at, size_t n_bytes);
 ssize_t transport_writev(struct transport *t, const struct iovec *runs, int n);
+/* Bytes of a file that are known to be there; -EIO when they are not. */
+ssize_t transport_sendfile(struct transport *t, int fd, uint64_t at, size_t n_bytes);
 void transport_want(struct transport *t, int events); /* exactly these: LOOP_READ | LOOP_WRITE */
 int transport_wanted(const struct transport *t);
 int transport_shutdown(struct transport *t); /* FIN: no more from us */

@@ -3,6 +3,7 @@
 #include "proxy/net/transport.h"
 
 #include <errno.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -31,6 +32,33 @@ tcp_writev(struct transport *t, const struct iovec *runs, int n)
     return sent < 0 ? -errno : sent;
 }
 
+/* For file systems that have no sendfile. */
+static ssize_t
+copy_file(struct transport *t, int fd, uint64_t at, size_t n_bytes)
+{
+    char bytes[16384];
+    ssize_t got = pread(fd, bytes, n_bytes < sizeof bytes ? n_bytes : sizeof bytes, (off_t)at);
+    struct iovec run = {bytes, got > 0 ? (size_t)got : 0};
+
+    return got > 0 ? tcp_writev(t, &run, 1) : -EIO;
+}
+
+static ssize_t
+tcp_sendfile(struct transport *t, int fd, uint64_t at, size_t n_bytes)
+{
+    off_t from = (off_t)at;
+    ssize_t sent;
+
+    do
+        sent = sendfile(t->io.fd, fd, &from, n_bytes);
+    while (sent < 0 && errno == EINTR);
+    if (sent < 0 && (errno == EINVAL || errno == ENOSYS))
+        return copy_file(t, fd, at, n_bytes);
+    if (sent == 0)
+        return -EIO;
+    return sent < 0 ? -errno : sent;
+}
+
 static int
 tcp_shutdown(struct transport *t)
 {
@@ -43,7 +71,8 @@ tcp_close(struct transport *t)
     fds_close(t->io.fd);
 }
 
-static const struct transport_ops TCP = {"tcp", tcp_read, tcp_writev, tcp_shutdown, tcp_close};
+static const struct transport_ops TCP = {"tcp",        tcp_read,     tcp_writev,
+                                         tcp_sendfile, tcp_shutdown, tcp_close};
 
 void
 transport_tcp_open(struct transport *t, struct loop *l, int fd, enum loop_kind kind, loop_io_fn *fn,
@@ -81,6 +110,12 @@ ssize_t
 transport_writev(struct transport *t, const struct iovec *runs, int n)
 {
     return t->ops ? t->ops->writev(t, runs, n) : -EBADF;
+}
+
+ssize_t
+transport_sendfile(struct transport *t, int fd, uint64_t at, size_t n_bytes)
+{
+    return t->ops ? t->ops->sendfile(t, fd, at, n_bytes) : -EBADF;
 }
 
 void

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/counters.h"
+#include "cache/tier.h"
 #include "proxy/upstream/fill_private.h"
 
 bool
@@ -25,6 +26,7 @@ fill_free(void *owner)
     body_writer_free(&f->writer);
     mem_free(f->answer);
     policy_unref(&f->policy);
+    mem_free((void *)f->keeping.uri.at);
     FREE_OBJ(f);
 }
 
@@ -74,7 +76,7 @@ fill_fail(struct fill *f, enum fault why, int error)
     }
     counter_add(COUNTER_SERVER_ERRORS, 1);
     if (e) {
-        if (f->stored)
+        if (f->keeping.stored)
             store_salvage(f->up->store, e);
         body_fail(e->body, why);
         fill_end(f);
@@ -115,7 +117,7 @@ fill_finish(struct fill *f)
         conn_close(&c);
     if (f->entry) {
         body_complete(f->entry->body, buf_span(&f->trailer));
-        if (f->stored)
+        if (f->keeping.stored)
             store_charge(f->up->store, f->entry);
     }
     fill_end(f);
@@ -128,9 +130,10 @@ worth_finishing(const struct fill *f)
 {
     uint64_t have = body_published(f->entry->body), length = f->entry->length, left;
 
-    if (f->alone)
+    if (f->keeping.alone)
         return true;
-    if (!f->stored || body_mode(f->entry->body) != BODY_KEEP || length == LENGTH_UNKNOWN)
+    if (!(f->spooled || (f->keeping.stored && body_mode(f->entry->body) == BODY_KEEP)) ||
+        length == LENGTH_UNKNOWN)
         return false;
     left = length - have;
     if (left <= f->policy->quick_abort_min)
@@ -244,16 +247,37 @@ fill_start(struct upstream *u, const struct fill_order *o, struct fill **held)
     f->starting = false;
 }
 
+/* Before the first byte, or while all bytes are still there. */
 void
-fill_into(struct fill *f, struct entry *e, bool stored, bool alone, uint64_t keep_bytes)
+fill_spool(struct fill *f)
+{
+    const struct fill_keeping *k = &f->keeping;
+
+    f->spooled = k->spool && f->up->disk && tier_spool_start(f->up->disk, k->uri, f->entry);
+}
+
+/* The name is needed later only when it is not known yet how much comes. */
+static void
+take_keeping(struct fill *f, const struct fill_keeping *keeping)
+{
+    f->keeping = *keeping;
+    if (body_mode(f->entry->body) == BODY_PASS)
+        fill_spool(f);
+    if (f->keeping.spool && !f->spooled && f->entry->length == LENGTH_UNKNOWN)
+        f->keeping.uri = span_of(
+            memcpy(mem_alloc(keeping->uri.n + 1), keeping->uri.at, keeping->uri.n), keeping->uri.n);
+    else
+        f->keeping.uri = SPAN_NONE;
+}
+
+void
+fill_into(struct fill *f, struct entry *e, const struct fill_keeping *keeping)
 {
     CHECK_OBJ(f, FILL_MAGIC);
     CHECK(f->phase == FILL_HEAD && f->entry == NULL);
     entry_ref(e);
     f->entry = e;
-    f->stored = stored;
-    f->alone = alone;
-    f->keep_bytes = keep_bytes;
+    take_keeping(f, keeping);
     f->phase = FILL_BODY;
     fill_start_body(f); /* before the owner answers: head and body leave in one call */
 }

@@ -24,7 +24,8 @@ struct upstream { /* one per worker */
     struct resolver *resolver;
     struct idle_pool *idle;
     struct store *store;
-    char *scratch; /* shared by all readers of this worker, within one callback */
+    struct tier_reader *disk; /* where bodies go that memory does not keep; NULL: nowhere */
+    char *scratch;            /* shared by all readers of this worker, within one callback */
     size_t scratch_bytes;
     const struct addr *self; /* our own listening addresses: going there is a loop */
     unsigned n_self;
@@ -83,11 +84,17 @@ struct fill_order {
 void fill_start(struct upstream *u, const struct fill_order *order, struct fill **held);
 struct loop_task *
 fill_room_task(struct fill *f); /* what the body wakes when there is room: for body_new */
+struct fill_keeping {
+    bool stored; /* it is findable in the store, is charged when complete and withdrawn when it
+                    fails or outgrows keep_bytes */
+    bool alone;  /* goes on without any reader (validation in the background) */
+    bool spool;  /* goes to the disk as it comes, if it is not kept in memory */
+    uint64_t keep_bytes;
+    struct span uri; /* with stored or spool; copied */
+};
 /* entry gets the body, what came with the head at once (the fill may have ended, and *held be NULL,
- * on return); stored: it is findable in the store, is charged when complete and withdrawn when it
- * fails or outgrows keep_bytes. alone: goes on without any reader (validation in the background).
- */
-void fill_into(struct fill *f, struct entry *e, bool stored, bool alone, uint64_t keep_bytes);
+ * on return). */
+void fill_into(struct fill *f, struct entry *e, const struct fill_keeping *keeping);
 void fill_cancel(struct fill **f);  /* closes the connection; no event after this */
 void fill_release(struct fill **f); /* the owner goes; before the head this cancels, after it the
                                        fill goes on as quick_abort says */

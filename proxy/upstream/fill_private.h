@@ -46,8 +46,8 @@ struct fill {
     uint64_t left; /* of a body with a length */
     bool keep_alive, awaiting_room;
     struct entry *entry;
-    bool stored, alone;
-    uint64_t keep_bytes;
+    struct fill_keeping keeping;
+    bool spooled;  /* it is on its way to the disk */
     bool starting; /* inside fill_start: a failure is told later, from the loop */
     enum fault late_fault;
     int late_error;
@@ -72,5 +72,7 @@ void fill_release_body(struct fill *f); /* the held request body may go */
 void fill_timed_out(void *owner);
 bool fill_is_live(const struct fill *f);
 bool fill_is_unwanted(const struct fill *f); /* nobody reads its body, and it isn't worth keeping */
+
+void fill_spool(struct fill *f);
 
 #endif

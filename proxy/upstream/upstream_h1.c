@@ -279,16 +279,19 @@ fill_parse(struct fill *f, struct span bytes)
 static bool
 too_large_to_keep(struct fill *f)
 {
-    return body_mode(f->entry->body) == BODY_KEEP && body_published(f->entry->body) > f->keep_bytes;
+    return body_mode(f->entry->body) == BODY_KEEP &&
+           body_published(f->entry->body) > f->keeping.keep_bytes;
 }
 
-/* More came than may be kept: the readers that are there get it, nobody else will. */
+/* More came than may be kept in memory: the readers that are there get it, and the disk. */
 static void
 stop_keeping(struct fill *f)
 {
-    if (f->stored)
+    if (f->keeping.stored) {
         store_withdraw(f->up->store, f->entry);
-    f->stored = false;
+        fill_spool(f);
+    }
+    f->keeping.stored = false;
     body_pass(f->entry->body);
 }
 

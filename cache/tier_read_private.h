@@ -1,0 +1,82 @@
+/* cache/tier_read_private.h - one read, for tier_read.c (finding the record) and tier_stream.c (its
+ * body). A read belongs to one loop: only its job runs elsewhere, and while that is under way
+ * nothing else of the read is touched. */
+#ifndef CACHE_TIER_READ_PRIVATE_H
+#define CACHE_TIER_READ_PRIVATE_H
+
+#include "cache/chunk.h"
+#include "cache/tier_private.h"
+
+#define ROWS_MAX 16
+
+enum phase { SEARCHING, FOUND, NOTHING, STREAMING, OVER };
+enum awaited { AWAITS_BYTES, AWAITS_HEAD, AWAITS_CHECK }; /* while STREAMING */
+
+struct candidate {
+    struct tier *tier;
+    struct directory_row row;
+};
+
+/* The bytes of the body that lie in one record: all of them, or a piece of a chain. */
+struct extent {
+    struct directory_row row;
+    struct record record; /* with the sums; borrows from head, or from the read's own */
+    char *head;
+    uint64_t from, end; /* in the body; end 0: none is open */
+    uint64_t at;        /* of `from` in the file */
+};
+
+struct tier_read {
+    struct list link;
+    struct tier_reader *reader;
+    enum phase phase;
+    /* the question; borrowed until the outcome is there */
+    struct span uri;
+    const struct request_head *request;
+    struct tier_wish wish;
+    struct loop_task *task; /* NULL: nobody asks any more */
+    struct candidate candidates[ROWS_MAX];
+    unsigned n, i;
+    /* the bytes */
+    struct offload_job job;
+    bool in_flight, told, again_read, saw_part, parts_pass;
+    struct chunk *chunk;      /* whose bytes: small records are whole in it */
+    size_t room, wanted, got; /* of it */
+    uint64_t at;              /* in the file */
+    int error;
+    struct loop_task again, room_task; /* goes on; there is room in the body */
+    /* the outcome */
+    struct record record; /* borrows from head, or from chunk */
+    size_t head_bytes;
+    char *head;
+    struct entry *entry;
+    bool sends; /* the body leaves by sendfile */
+    /* the body */
+    enum awaited awaited;
+    struct extent extent;
+    uint64_t length, done,
+        until;          /* of the body; how much was passed on; what is known to be wanted */
+    uint64_t check_end; /* AWAITS_CHECK: of what is judged */
+};
+
+static inline struct tier *
+tier_of(const struct tier_read *r)
+{
+    return r->candidates[r->i].tier;
+}
+
+/* tier_read.c */
+/* true: n_bytes from `at` on are in the chunk. false: they come later. */
+bool tier_fetch(struct tier_read *r, uint64_t at, size_t n_bytes);
+void tier_read_free(struct tier_read *r);
+void tier_forget_row(struct tier_read *r, const struct directory_row *row, const char *why);
+
+/* tier_stream.c */
+bool tier_chain_is_there(const struct tier_read *r, const struct record *head);
+void tier_stream_start(struct tier_read *r);
+void tier_stream_go_on(struct tier_read *r); /* what it awaited has come */
+void tier_stream_stop(struct tier_read *r);
+void tier_stream_check(struct tier_read *r); /* on a pool thread: judges the extent's blocks */
+void tier_stream(struct tier_read *r);
+
+#endif
