@@ -18,7 +18,7 @@
 #define READ_THREADS 4
 #define TIER_MARKS 64
 #define TIER_WHOLE_MAX (128u << 10) /* larger bodies are chains */
-#define TIER_PIECE_MAX (1u << 20)   /* of a chain */
+#define TIER_PIECE_MAX (2u << 20)   /* of a chain */
 #define TIER_PENDING_MAX (64u << 20)
 
 struct tier_region {

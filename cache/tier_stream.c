@@ -5,12 +5,17 @@
  * the first time after a start, or when the page cache does not have them any more, and are pinned
  * until they are gone, see cache/tier_write.c. */
 #include <errno.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "cache/tier_read_private.h"
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451 /* the same everywhere that matters */
+#endif
 
 #define COPIED_AT_ONCE (4u * RECORD_BLOCK)
 #define PIECES_A_TURN 4
@@ -105,16 +110,27 @@ piece_head_bytes(const struct tier_read *r)
     return record_head_bytes(&piece);
 }
 
-/* The head of the piece in which the next byte lies. true: it has come. */
+/* Where the next byte lies. false: it had to give way meanwhile. */
 static bool
-piece_ask(struct tier_read *r)
+piece_find(struct tier_read *r)
 {
-    mem_free(r->extent.head);
-    r->extent = (struct extent){0};
-    if (!piece_row(r, &r->record, piece_from(r), &r->extent.row)) {
-        tier_stream_stop(r); /* it had to give way meanwhile */
-        return false;
+    struct extent *x = &r->extent;
+
+    mem_free(x->head);
+    *x = (struct extent){.from = piece_from(r)};
+    if (piece_row(r, &r->record, x->from, &x->row)) {
+        x->at = x->row.at + piece_head_bytes(r);
+        x->end = piece_end(r);
+        return true;
     }
+    tier_stream_stop(r);
+    return false;
+}
+
+/* The head of that piece. true: it has come. */
+static bool
+piece_head_ask(struct tier_read *r)
+{
     r->awaited = AWAITS_HEAD;
     return tier_fetch(r, r->extent.row.at, piece_head_bytes(r));
 }
@@ -145,9 +161,6 @@ piece_open(struct tier_read *r)
         stop_at_spoilt(r);
         return false;
     }
-    x->from = piece_from(r);
-    x->end = piece_end(r);
-    x->at = x->row.at + head_bytes;
     (void)directory_touch(tier_of(r)->directory, &x->row, tier_now_s());
     return true;
 }
@@ -259,13 +272,27 @@ run_send(struct tier_read *r)
     return true;
 }
 
-/* One byte of each block tells whether sending would wait for the disk. */
+/* Linux 6.5 has one call for it: -1 where there is none. */
+static int
+cached_pages_tell(int fd, uint64_t at, uint64_t n_bytes)
+{
+    uint64_t range[2] = {at, n_bytes}, stat[5] = {0}, page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t pages = (at + n_bytes - 1) / page - at / page + 1;
+
+    return syscall(SYS_cachestat, fd, range, stat, 0) == 0 ? stat[0] >= pages : -1;
+}
+
+/* Would sending wait for the disk? Else one byte of each block tells. */
 static bool
 is_in_memory(const struct tier_read *r)
 {
     const struct extent *x = &r->extent;
+    int told =
+        cached_pages_tell(tier_of(r)->fd, x->at + (r->done - x->from), r->check_end - r->done);
     char byte;
 
+    if (told >= 0)
+        return told;
     for (uint64_t at = r->done; at < r->check_end; at += RECORD_BLOCK) {
         struct iovec v = {&byte, 1};
 
@@ -312,17 +339,23 @@ check_take(struct tier_read *r)
     return run_send(r);
 }
 
-/* true: a run was given to the body. */
+static bool
+check_ask(struct tier_read *r)
+{
+    r->awaited = AWAITS_CHECK;
+    r->in_flight = true;
+    offload_submit(r->reader->tiers->readers, &r->job);
+    return false;
+}
+
+/* true: a run was given to the body. What was judged since the start needs no head any more. */
 static bool
 run_ask(struct tier_read *r)
 {
     r->check_end = sent_end(r);
     if (r->extent.row.checked && is_in_memory(r))
         return run_send(r);
-    r->awaited = AWAITS_CHECK;
-    r->in_flight = true;
-    offload_submit(r->reader->tiers->readers, &r->job);
-    return false;
+    return (r->extent.head || (piece_head_ask(r) && piece_open(r))) && check_ask(r);
 }
 
 /* ---- on and on ---- */
@@ -341,10 +374,12 @@ step(struct tier_read *r)
     }
     if (!body_wants(r->entry->body))
         return false; /* room_task comes */
-    if (r->done >= r->extent.end && (!piece_ask(r) || !piece_open(r)))
+    if (r->done >= r->extent.end && !piece_find(r))
         return false;
     if (r->sends)
         return run_ask(r);
+    if (r->record.kind == RECORD_CHAIN && !r->extent.head && (!piece_head_ask(r) || !piece_open(r)))
+        return false;
     return blocks_ask(r) && blocks_take(r);
 }
 
@@ -367,7 +402,7 @@ tier_stream_go_on(struct tier_read *r)
         good = blocks_take(r);
         break;
     case AWAITS_HEAD:
-        good = piece_open(r);
+        good = piece_open(r); /* and then what it was opened for */
         break;
     case AWAITS_CHECK:
         good = check_take(r);
