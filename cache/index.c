@@ -134,3 +134,20 @@ index_remove(struct index *ix, struct store_node *node)
     mem_free(node->vary_names);
     mem_free(node);
 }
+
+static void
+buckets_each(struct store_node *const *buckets, size_t n,
+             void (*fn)(void *arg, struct store_node *node), void *arg)
+{
+    for (size_t i = 0; i < n; i++)
+        for (struct store_node *node = buckets[i]; node; node = node->next)
+            fn(arg, node);
+}
+
+void
+index_each(const struct index *ix, void (*fn)(void *arg, struct store_node *node), void *arg)
+{
+    buckets_each(ix->buckets, ix->n_buckets, fn, arg);
+    if (ix->old)
+        buckets_each(ix->old + ix->moved, ix->n_old - ix->moved, fn, arg);
+}

@@ -33,7 +33,9 @@ void index_init(struct index *ix);
 void index_free(struct index *ix); /* must be empty */
 struct store_node *index_find(const struct index *ix, const struct cache_key *key);
 struct store_node *index_add(struct index *ix,
-                             const struct cache_key *key);    /* not there yet; charged is set */
+                             const struct cache_key *key); /* not there yet; charged is set */
+/* Nothing is added or removed meanwhile. */
+void index_each(const struct index *ix, void (*fn)(void *arg, struct store_node *node), void *arg);
 void index_remove(struct index *ix, struct store_node *node); /* frees it */
 
 #endif

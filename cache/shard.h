@@ -58,6 +58,8 @@ void shard_take_fresh(struct store *s, struct store_shard *shard, struct store_n
                       struct entry *fresh, struct list *dead);
 size_t shard_entry_cost(const struct entry *e);
 
+/* Up to n of the coldest; returns how many were missing. store.c */
+uint64_t shard_purge_some(struct store *s, struct store_shard *shard, uint64_t n);
 void shard_dead_release(struct list *dead);
 void shard_evict_to_limit(struct store *s);
 

@@ -15,7 +15,7 @@
 
 #define STORE_MAGIC 0x5709e001u
 
-enum { SHARDS = 16, UNSHAREABLE_MS = 10000, PURGE_AT_ONCE = 256 };
+enum { SHARDS = 16, UNSHAREABLE_MS = 10000 };
 
 /* ---- the store ---- */
 
@@ -43,8 +43,8 @@ store_new(const struct store_options *o)
     return s;
 }
 
-static uint64_t
-purge_some(struct store *s, struct store_shard *shard, uint64_t n)
+uint64_t
+shard_purge_some(struct store *s, struct store_shard *shard, uint64_t n)
 {
     struct list dead;
 
@@ -64,7 +64,7 @@ purge_some(struct store *s, struct store_shard *shard, uint64_t n)
 static void
 shard_free(struct store *s, struct store_shard *shard)
 {
-    purge_some(s, shard, UINT64_MAX);
+    shard_purge_some(s, shard, UINT64_MAX);
     shard_trim_bare(s, shard, INT64_MAX);
     index_free(&shard->index); /* a node left over is a ticket that was never ended */
     pthread_mutex_destroy(&shard->lock);
@@ -230,8 +230,8 @@ shard_take_fresh(struct store *s, struct store_shard *shard, struct store_node *
 static void
 take_from_disk(struct store *s, struct span uri)
 {
-    if (s->tiers && tiers_have(s->tiers, uri))
-        tiers_remove(s->tiers, uri);
+    if (s->tiers)
+        (void)tiers_remove(s->tiers, uri);
 }
 
 void
@@ -363,56 +363,6 @@ store_refresh(struct store *s, struct entry *old, struct entry *fresh)
     pthread_mutex_unlock(&old->shard->lock);
     shard_dead_release(&dead);
     shard_evict_to_limit(s);
-}
-
-/* RFC 9111 section 4.4. What is being fetched right now may have left the origin before the change
- * that invalidates: those who wait for it asked before, and may have it, but it is not stored. */
-unsigned
-store_invalidate(struct store *s, const struct cache_key *key)
-{
-    struct store_shard *shard = shard_of(s, key);
-    struct store_node *node;
-    struct list dead;
-    unsigned n = 0;
-
-    list_init(&dead);
-    pthread_mutex_lock(&shard->lock);
-    node = index_find(&shard->index, key);
-    if (node) {
-        for (; node->n_variants; n++)
-            shard_variant_remove(s, shard, node_variant(node->variants.next), &dead);
-        collapse_outdate(node);
-        shard_node_settle(s, shard, node);
-    }
-    pthread_mutex_unlock(&shard->lock);
-    shard_dead_release(&dead);
-    if (s->tiers && tiers_have(s->tiers, key->uri)) {
-        tiers_remove(s->tiers, key->uri);
-        n += n == 0;
-    }
-    return n;
-}
-
-/* As many as there are now: others go on storing meanwhile. */
-void
-store_purge_all(struct store *s)
-{
-    CHECK_OBJ(s, STORE_MAGIC);
-    if (s->tiers)
-        tiers_clear(s->tiers);
-    for (unsigned i = 0; i < s->n_shards; i++) {
-        struct store_shard *shard = &s->shards[i];
-        uint64_t left;
-
-        pthread_mutex_lock(&shard->lock);
-        left = shard->n_entries;
-        pthread_mutex_unlock(&shard->lock);
-        while (left) {
-            uint64_t some = left < PURGE_AT_ONCE ? left : PURGE_AT_ONCE;
-
-            left = purge_some(s, shard, some) ? 0 : left - some;
-        }
-    }
 }
 
 /* ---- reports ---- */

@@ -92,7 +92,10 @@ void store_refresh(struct store *s, struct entry *old, struct entry *fresh);
 unsigned
 store_invalidate(struct store *s,
                  const struct cache_key *key); /* all variants; returns how many there were */
-void store_purge_all(struct store *s);
+/* Keys whose URI starts so; returns how many responses of them memory had. The disk follows at once
+ * for those who ask, and in its own time on its medium. */
+uint64_t store_purge_prefix(struct store *s, struct span prefix);
+void store_purge_all(struct store *s); /* at once, however much there is */
 
 struct store_stats {
     uint64_t entries, bytes, limit, evicted, nodes;

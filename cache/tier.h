@@ -24,7 +24,11 @@ struct tier_stats {
     uint64_t bytes, objects, live_bytes, directory_bytes;
     uint64_t puts, dropped, written, carried, hits, misses, read_faults, write_faults, bad_records;
     uint64_t admitted; /* bytes of what was put, without what was carried forward */
-    bool ready;        /* what was there at the start is known again */
+    uint64_t checked;  /* bytes read and judged in idle time */
+    uint64_t dead_bytes,
+        written_bytes;    /* of the file: what nobody finds any more, of what is in use */
+    int64_t oldest_age_s; /* since the least lately used was; -1: there is none */
+    bool ready;           /* what was there at the start is known again */
 };
 
 struct tiers *tiers_new(void);
@@ -43,10 +47,14 @@ void tiers_freshen(struct tiers *t, struct span uri, struct entry *e);
 /* It leaves the memory, where it was asked for: what is on disk of it counts as used, and if it is
  * no longer there it is put again. */
 void tiers_used(struct tiers *t, struct span uri, struct entry *e);
-void tiers_remove(struct tiers *t, struct span uri); /* RFC 9111 section 4.4: all variants */
-void tiers_clear(struct tiers *t);
+/* RFC 9111 section 4.4: all variants. false: there was nothing, as far as can be told. */
+bool tiers_remove(struct tiers *t, struct span uri);
 /* Maybe: only reading tells, and before it is ready nothing can be ruled out. */
 bool tiers_have(struct tiers *t, struct span uri);
+void tiers_purge_prefix(struct tiers *t, struct span prefix);
+void tiers_clear(struct tiers *t);
+/* Once a second, from anywhere: idle disks check a stretch of what they hold. */
+void tiers_idle(struct tiers *t);
 
 /* ---- reading; each reader belongs to one loop ---- */
 /* loaded: a body that is kept has come whole. */

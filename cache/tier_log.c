@@ -122,7 +122,7 @@ disk_write_at(int fd, uint64_t at, const char *from, size_t n_bytes)
 
 /* ---- jobs ---- */
 
-enum what { PUT, FRESHEN, PIECE, CHAIN, TOMBSTONE, CLEAR, SYNC, REBUILD };
+enum what { PUT, FRESHEN, PIECE, CHAIN, TOMBSTONE, PURGE, CLEAR, SCRUB, SYNC, REBUILD };
 
 struct job {
     struct offload_job job;
@@ -131,7 +131,7 @@ struct job {
     struct entry *entry;
     uint64_t bytes, generation; /* when it was asked for */
     uint64_t hash[2];
-    uint64_t chain, at; /* a piece's chain and place */
+    uint64_t chain, at; /* a piece's chain and place; chain: a ban's number */
     char *piece;
     size_t piece_n, uri_n;
     char uri[];
@@ -208,8 +208,14 @@ job_work(struct offload_job *job)
     case TOMBSTONE:
         tier_tombstone(t, j->hash);
         break;
+    case PURGE:
+        tier_purge(t, j->chain);
+        break;
     case CLEAR:
         job_clear(j);
+        break;
+    case SCRUB:
+        tier_scrub(t);
         break;
     case REBUILD:
         tier_rebuild(t);
@@ -424,21 +430,83 @@ note_early(struct tier *t, const uint64_t hash[2])
     return early;
 }
 
-void
+_Atomic uint64_t *
+tier_removals_of(struct tier *t, struct span uri)
+{
+    uint64_t hash[2];
+
+    tier_hash(t, uri, hash);
+    return &t->removals[hash[1] % TIER_REMOVALS];
+}
+
+static void
+all_removed(struct tier *t)
+{
+    for (unsigned i = 0; i < TIER_REMOVALS; i++)
+        atomic_fetch_add(&t->removals[i], 1);
+}
+
+static bool
+tier_knows(struct tier *t, struct span uri)
+{
+    struct directory_row row;
+    uint64_t hash[2];
+
+    tier_hash(t, uri, hash);
+    return directory_find(t->directory, hash[0], &row, 1) > 0;
+}
+
+static bool
+tier_remove(struct tier *t, struct span uri)
+{
+    uint64_t hash[2];
+    struct job *j;
+
+    atomic_fetch_add(tier_removals_of(t, uri), 1);
+    tier_hash(t, uri, hash);
+    if (note_early(t, hash))
+        return true;
+    if (!tier_knows(t, uri) && atomic_load(&t->pending_jobs) == 0)
+        return false; /* nor is it on its way */
+    (void)directory_remove_all(t->directory, hash[0]);
+    j = job_new(t, TOMBSTONE, SPAN_NONE);
+    memcpy(j->hash, hash, sizeof hash);
+    job_submit(j);
+    return true;
+}
+
+bool
 tiers_remove(struct tiers *tiers, struct span uri)
+{
+    bool some = false;
+
+    for (unsigned i = 0; i < tiers->n; i++)
+        some = tier_remove(tiers->at[i], uri) || some;
+    return some;
+}
+
+void
+tiers_purge_prefix(struct tiers *tiers, struct span prefix)
 {
     for (unsigned i = 0; i < tiers->n; i++) {
         struct tier *t = tiers->at[i];
-        uint64_t hash[2];
-        struct job *j;
+        struct job *j = job_new(t, PURGE, SPAN_NONE);
 
-        tier_hash(t, uri, hash);
-        if (note_early(t, hash))
-            continue;
-        (void)directory_remove_all(t->directory, hash[0]);
-        j = job_new(t, TOMBSTONE, SPAN_NONE);
-        memcpy(j->hash, hash, sizeof hash);
+        all_removed(t);
+        j->chain = tier_ban(t, prefix);
         job_submit(j);
+    }
+}
+
+void
+tiers_idle(struct tiers *tiers)
+{
+    for (unsigned i = 0; i < tiers->n; i++) {
+        struct tier *t = tiers->at[i];
+
+        if (atomic_load(&t->ready) && atomic_load(&t->pending_jobs) == 0 &&
+            !atomic_exchange(&t->scrubbing, true))
+            job_submit(job_new(t, SCRUB, SPAN_NONE));
     }
 }
 
@@ -447,6 +515,7 @@ tiers_clear(struct tiers *tiers)
 {
     for (unsigned i = 0; i < tiers->n; i++) {
         atomic_fetch_add(&tiers->at[i]->generation, 1); /* as good as a new one */
+        all_removed(tiers->at[i]);
         directory_clear(tiers->at[i]->directory);
         job_submit(job_new(tiers->at[i], CLEAR, SPAN_NONE));
     }
@@ -455,15 +524,9 @@ tiers_clear(struct tiers *tiers)
 bool
 tiers_have(struct tiers *tiers, struct span uri)
 {
-    for (unsigned i = 0; i < tiers->n; i++) {
-        struct directory_row row;
-        uint64_t digest[2];
-
-        tier_hash(tiers->at[i], uri, digest);
-        if (!atomic_load(&tiers->at[i]->ready) ||
-            directory_find(tiers->at[i]->directory, digest[0], &row, 1))
+    for (unsigned i = 0; i < tiers->n; i++)
+        if (!atomic_load(&tiers->at[i]->ready) || tier_knows(tiers->at[i], uri))
             return true;
-    }
     return false;
 }
 
@@ -482,16 +545,48 @@ tiers_count(const struct tiers *tiers)
     return tiers ? tiers->n : 0;
 }
 
+static void
+oldest(void *arg, const struct directory_row *row)
+{
+    uint32_t *oldest_s = arg;
+
+    if (row->used_s < *oldest_s)
+        *oldest_s = row->used_s;
+}
+
+static int64_t
+oldest_age_s(struct tier *t)
+{
+    uint32_t oldest_s = UINT32_MAX, now_s = tier_now_s();
+
+    directory_each(t->directory, oldest, &oldest_s);
+    return oldest_s == UINT32_MAX ? -1 : oldest_s < now_s ? (int64_t)(now_s - oldest_s) : 0;
+}
+
+/* Between `at` and `reclaimed` nothing is left, behind `top` there was never anything. */
+static uint64_t
+written_bytes(const struct tier *t)
+{
+    uint64_t at = atomic_load(&t->at_shown), end = atomic_load(&t->reclaimed_shown),
+             top = atomic_load(&t->top), free = top > at ? (end < top ? end : top) - at : 0;
+
+    return top > TIER_BASE ? top - TIER_BASE - (end > at ? free : 0) : 0;
+}
+
 void
 tiers_stats(struct tiers *tiers, unsigned i, struct tier_stats *out)
 {
     struct tier *t = tiers->at[i];
+    uint64_t live = directory_live_bytes(t->directory), written = written_bytes(t);
 
     *out = (struct tier_stats){
         .path = t->path,
         .bytes = t->bytes,
         .objects = directory_count(t->directory),
-        .live_bytes = directory_live_bytes(t->directory),
+        .live_bytes = live,
+        .dead_bytes = written > live ? written - live : 0,
+        .written_bytes = written,
+        .oldest_age_s = oldest_age_s(t),
         .directory_bytes = directory_memory(t->directory),
         .puts = atomic_load(&t->puts),
         .dropped = atomic_load(&t->dropped),
@@ -503,6 +598,7 @@ tiers_stats(struct tiers *tiers, unsigned i, struct tier_stats *out)
         .read_faults = atomic_load(&t->read_faults),
         .write_faults = atomic_load(&t->write_faults),
         .bad_records = atomic_load(&t->bad_records),
+        .checked = atomic_load(&t->checked),
         .ready = atomic_load(&t->ready),
     };
 }
@@ -590,6 +686,7 @@ tier_free(struct tier *t)
     if (t->writer)
         offload_free(&t->writer);
     directory_free(&t->directory);
+    tier_bans_free(&t->bans);
     pthread_mutex_destroy(&t->early_lock);
     mem_free(t->early);
     mem_free(t->regions);
@@ -615,6 +712,8 @@ tier_new(const struct tier_options *o)
     t->regions = mem_zalloc(t->n_regions * sizeof *t->regions);
     t->fd = t->folder = -1;
     t->directory = directory_new();
+    t->bans = tier_bans_new();
+    t->scrub_at = TIER_BASE;
     t->batch = mem_alloc(TIER_BATCH);
     t->at = t->reclaimed = TIER_BASE;
     pthread_mutex_init(&t->early_lock, NULL);

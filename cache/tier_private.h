@@ -19,6 +19,7 @@
 #define TIER_MARKS 64
 #define TIER_WHOLE_MAX (128u << 10) /* larger bodies are chains */
 #define TIER_PIECE_MAX (2u << 20)   /* of a chain */
+#define TIER_REMOVALS 256
 #define TIER_PENDING_MAX (64u << 20)
 
 struct tier_region {
@@ -60,8 +61,15 @@ struct tier {
     pthread_mutex_t early_lock;
     uint64_t (*early)[2]; /* digests removed before it was ready */
     size_t n_early, early_room;
+    struct tier_bans *bans;                   /* prefixes that are being purged; tier_purge.c */
+    _Atomic uint64_t removals[TIER_REMOVALS]; /* by hash: what is spooled meanwhile is void */
+    _Atomic uint64_t at_shown, reclaimed_shown, top; /* for reports: at, reclaimed, end of what was
+                                                        ever written */
+    uint64_t scrub_at;                               /* the writer's own */
+    int64_t scrub_again_s;
+    _Atomic bool scrubbing;
     _Atomic uint64_t puts, dropped, written, carried, admitted, hits, misses, read_faults,
-        write_faults, bad_records;
+        write_faults, bad_records, checked;
 };
 
 struct tiers {
@@ -106,6 +114,21 @@ void tier_tombstone(struct tier *t, const uint64_t hash[2]);
 void tier_pin(struct tier *t, uint64_t at, uint64_t n_bytes);
 void tier_unpin(struct tier *t, uint64_t at, uint64_t n_bytes);
 
+/* tier_purge.c */
+struct tier_bans;
+struct tier_bans *tier_bans_new(void);
+void tier_bans_free(struct tier_bans **held);
+/* Is it void, though it can be found still? Any thread. */
+bool tier_is_banned(const struct tier *t, const struct record *r);
+uint64_t tier_ban(struct tier *t, struct span prefix); /* a number for tier_purge */
+void tier_purge(struct tier *t,
+                uint64_t ban); /* on the writer's thread: takes them out, for good */
+
+/* tier_scrub.c; on the writer's thread */
+void tier_scrub(struct tier *t);
+/* All rows that start in [from, to), by place; the caller frees them. */
+struct directory_row *tier_rows_in(struct tier *t, uint64_t from, uint64_t to, size_t *n);
+
 /* tier_spool.c */
 struct tier_spool {
     struct list link;
@@ -115,6 +138,7 @@ struct tier_spool {
     struct body_reader reader;
     struct loop_task ready;
     uint64_t chain, at; /* at: of the piece in the body */
+    uint64_t removals;  /* when it began */
     char *piece;
     size_t piece_n, uri_n;
     char uri[];
@@ -124,6 +148,7 @@ void tier_spool_free(struct tier_spool *s);
 /* tier_log.c: work for the writer from a spool. bytes, given up to it, are freed with mem_free. */
 void tier_put_piece(struct tier *t, uint64_t chain, uint64_t at, char *bytes, size_t n_bytes);
 void tier_put_chain(struct tier *t, struct span uri, struct entry *e, uint64_t chain);
+_Atomic uint64_t *tier_removals_of(struct tier *t, struct span uri);
 struct tier *tier_choose(struct tiers *tiers, struct span uri, uint64_t body_bytes);
 
 /* tier_rebuild.c; on the writer's thread */

@@ -170,7 +170,8 @@ fits(struct tier_read *r)
     tier_hash(tier_of(r), r->uri, digest);
     if (digest[0] != k->digest[0] || digest[1] != k->digest[1] || !span_eq(r->uri, k->uri) ||
         k->status == 0 || k->kind == RECORD_PIECE ||
-        k->generation != atomic_load(&tier_of(r)->generation) || !varies_right(r))
+        k->generation != atomic_load(&tier_of(r)->generation) || tier_is_banned(tier_of(r), k) ||
+        !varies_right(r))
         return false;
     if (k->is_part != r->parts_pass) { /* a whole one is better */
         r->saw_part = r->saw_part || k->is_part;

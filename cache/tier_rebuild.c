@@ -166,7 +166,7 @@ snapshot_read(struct tier *t)
 
 struct found {
     uint64_t hash, at, bytes, sequence;
-    uint32_t tag;
+    uint32_t tag, used_s;
     bool tombstone, piece;
 };
 
@@ -218,6 +218,7 @@ found_add(struct scan *s, uint64_t at, const struct record *r)
                                    .bytes = record_bytes(r),
                                    .sequence = r->sequence,
                                    .tag = tier_tag(r->vary, r->is_part ? &part : NULL),
+                                   .used_s = (uint32_t)(r->response_wall_ms / 1000),
                                    .tombstone = r->kind == RECORD_WHOLE && r->status == 0,
                                    .piece = r->kind == RECORD_PIECE};
 }
@@ -298,6 +299,7 @@ scan_use(struct tier *t, struct scan *s)
                                     .at = s->at[i].at,
                                     .bytes = s->at[i].bytes,
                                     .tag = s->at[i].tag,
+                                    .used_s = s->at[i].used_s,
                                     .piece = s->at[i].piece};
 
         if (s->at[i].tombstone)
@@ -342,6 +344,26 @@ forget_early(struct tier *t)
     }
 }
 
+static void
+row_end(void *arg, const struct directory_row *row)
+{
+    uint64_t *top = arg;
+
+    if (row->at + row->bytes > *top)
+        *top = row->at + row->bytes;
+}
+
+static void
+show_places(struct tier *t)
+{
+    uint64_t top = t->at;
+
+    directory_each(t->directory, row_end, &top);
+    atomic_store(&t->top, top);
+    atomic_store(&t->at_shown, t->at);
+    atomic_store(&t->reclaimed_shown, t->reclaimed);
+}
+
 void
 tier_rebuild(struct tier *t)
 {
@@ -357,6 +379,7 @@ tier_rebuild(struct tier *t)
         mem_free(s.window);
         mem_free(s.at);
     }
+    show_places(t);
     forget_early(t);
     log_event(LOG_NOTE, "cache_dir %s: %llu objects known %s, %.2f s", t->path,
               (unsigned long long)directory_count(t->directory),

@@ -56,7 +56,8 @@ body_ended(struct tier_spool *s)
 {
     if (s->piece_n)
         piece_put(s);
-    if (s->at && tier_wants(s->tier, s->at))
+    if (s->at && tier_wants(s->tier, s->at) &&
+        atomic_load(tier_removals_of(s->tier, span_of(s->uri, s->uri_n))) == s->removals)
         tier_put_chain(s->tier, span_of(s->uri, s->uri_n), s->entry, s->chain);
 }
 
@@ -108,6 +109,7 @@ tier_spool_start(struct tier_reader *home, struct span uri, struct entry *e)
     s->home = home;
     s->tier = t;
     s->chain = tier_chain_new();
+    s->removals = atomic_load(tier_removals_of(t, uri));
     s->uri_n = uri.n;
     memcpy(s->uri, uri.at, uri.n);
     loop_task_init(&s->ready, ready, s);

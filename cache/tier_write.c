@@ -54,6 +54,10 @@ tier_flush(struct tier *t)
         directory_put(t->directory, &t->rows[i]);
     t->n_rows = 0;
     t->batch_n = 0;
+    atomic_store(&t->at_shown, t->at);
+    atomic_store(&t->reclaimed_shown, t->reclaimed);
+    if (t->at > atomic_load(&t->top))
+        atomic_store(&t->top, t->at);
 }
 
 static void

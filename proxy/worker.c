@@ -210,6 +210,8 @@ worker_flush_timer(void *owner)
     struct worker *w = owner;
 
     log_writer_flush(w->logs);
+    if (w->o.id == 0 && w->o.tiers)
+        tiers_idle(w->o.tiers);
     loop_timer_set(&w->flush, FLUSH_MS);
 }
 

@@ -43,6 +43,10 @@ add_tier(struct buf *out, const struct tier_stats *s)
     add_count(out, "Objects, bytes", s->live_bytes);
     buf_addf(out, "%-34s: %.2f%%\n", "Percent used by objects",
              100 * figure_ratio((double)s->live_bytes, (double)s->bytes));
+    buf_addf(out, "%-34s: %.2f%%\n", "Fragmentation (dead of written)",
+             100 * figure_ratio((double)s->dead_bytes, (double)s->written_bytes));
+    if (s->oldest_age_s >= 0)
+        add_count(out, "Age of the oldest, s (since used)", (uint64_t)s->oldest_age_s);
     add_count(out, "Directory in memory, bytes", s->directory_bytes);
     buf_addf(out, "%-34s: %.1f\n", "Directory in memory, bytes/object",
              figure_ratio((double)s->directory_bytes, (double)s->objects));
@@ -56,6 +60,7 @@ add_tier(struct buf *out, const struct tier_stats *s)
     add_count(out, "Faults of reading", s->read_faults);
     add_count(out, "Faults of writing", s->write_faults);
     add_count(out, "Records found spoilt", s->bad_records);
+    add_count(out, "Bytes checked in idle time", s->checked);
 }
 
 void

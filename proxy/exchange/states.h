@@ -147,6 +147,7 @@ exchange_next(struct exchange *x, const struct exchange_state *s)
 }
 
 enum step exchange_fail(struct exchange *x, enum fault why, int error);
+enum step exchange_tell(struct exchange *x, struct span text); /* 200 with a line of ours */
 void exchange_resume(struct exchange *x);
 void exchange_finish(struct exchange *x); /* log and free */
 void exchange_respond(struct exchange *x, const struct outgoing *o);

@@ -7,6 +7,8 @@
 #include "proxy/exchange/states.h"
 
 #define OWN_PAGES "/squid-internal-mgr/"
+#define OWN_PREFIX OWN_PAGES "purge?prefix="
+#define OWN_CLEAR OWN_PAGES "clear"
 
 static void
 fill_facts(struct exchange *x)
@@ -155,7 +157,7 @@ allowed(struct exchange *x)
     if (x->dst && x->dst->status != DNS_OK)
         return exchange_fail(x, upstream_dns_fault(x->dst->status), 0);
     if (x->facts.is_manager)
-        return exchange_next(x, &LOCAL);
+        return exchange_next(x, x->request.method == METHOD_PURGE ? &PURGE : &LOCAL);
     if (x->request.method == METHOD_CONNECT)
         return exchange_next(x, &CONNECT);
     if (ends_here(x))
@@ -194,11 +196,31 @@ step_access(struct exchange *x)
     return denied(x);
 }
 
+/* PURGE of our own pages takes out more than one: /squid-internal-mgr/purge?prefix=URI, and all by
+ * /squid-internal-mgr/clear. */
+static enum step
+purge_many(struct exchange *x)
+{
+    struct span path = x->request.uri.path, prefix = span_skip(path, SPAN(OWN_PREFIX).n);
+    struct span text = SPAN("all is cleared\n");
+
+    if (span_starts(path, SPAN(OWN_PREFIX)) && prefix.n)
+        text = arena_printf(&x->arena, "%llu in memory purged, those on disk follow\n",
+                            (unsigned long long)store_purge_prefix(x->env->store, prefix));
+    else if (span_eq(path, SPAN(OWN_CLEAR)))
+        store_purge_all(x->env->store);
+    else
+        return exchange_fail(x, FAULT_NOT_FOUND, 0);
+    return exchange_tell(x, text);
+}
+
 static enum step
 step_purge(struct exchange *x)
 {
     unsigned n;
 
+    if (x->facts.is_manager)
+        return purge_many(x);
     x->request.uri.form = URI_ABSOLUTE;
     x->key = cache_key_of(x->url);
     n = store_invalidate(x->env->store, &x->key);

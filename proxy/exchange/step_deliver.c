@@ -387,6 +387,18 @@ step_local(struct exchange *x)
     return STEP_WAIT;
 }
 
+enum step
+exchange_tell(struct exchange *x, struct span text)
+{
+    struct buf *extra = &x->env->head;
+
+    extra->n = 0;
+    BUF_ADD(extra, "Server: cuttle\r\nCache-Control: no-store\r\n");
+    BUF_ADD(extra, "Content-Type: text/plain; charset=utf-8\r\n");
+    respond_text(x, 200, extra, text, false);
+    return STEP_WAIT;
+}
+
 static enum step
 step_answered(struct exchange *x)
 {

@@ -131,6 +131,32 @@ class Warm(OnDisk):
         self.assertEqual((r.status, r.field("Content-Length"), r.hit), (200, "500000", True))
         self.assertEqual(len(o.requests), 1)
 
+    def test_a_part_is_there_after_a_restart_and_is_completed(self):
+        """RFC 9111 3.3: what came before a download broke off is asked for no more."""
+        body = pattern(600_000)
+        head = reply("200 OK", 'ETag: "a"', "Cache-Control: max-age=60", "Content-Length: 600000")
+
+        def answer(q):
+            wanted = re.match(r"bytes=(\d+)-$", q.field("Range") or "")
+            if not wanted:
+                return (head, body[:400_000], harness.CLOSE)
+            at = int(wanted.group(1))
+            return reply("206 Partial Content", 'ETag: "a"', "Cache-Control: max-age=60",
+                         "Content-Range: bytes %d-599999/600000" % at, body=body[at:])
+        o = self.origin(answer)
+        self.proxy()
+        with self.assertRaises(harness.ProtocolError):
+            self.get(self.p, o.url("/"))
+        for kill in (False, True):
+            wait_for(lambda: self.storedir("Objects") >= 1, "the part to be written")
+            self.restart(kill)
+            r = self.get(self.p, o.url("/"), "Range: bytes=100000-100009")
+            self.assertEqual((r.status, r.body), (206, body[100_000:100_010]))
+            self.assertEqual(len(o.requests), 1)
+        self.restart()
+        self.assertTrue(self.get(self.p, o.url("/")).body == body)
+        self.assertEqual(o.requests[-1].field("Range"), "bytes=400000-")
+
     def test_objects_larger_than_memory_keeps_pass_from_disk(self):
         body = pattern(3 << 20)
         o = self.origin(storable(body))
@@ -206,6 +232,71 @@ class Gone(OnDisk):
         self.get(self.p, o.url("/"), "Cache-Control: max-age=0")
         self.restart()
         self.assertEqual(self.get(self.p, o.url("/")).body, b"newer")
+
+
+class Swept(OnDisk):
+    """More than one object at once, by PURGE of the proxy's own pages."""
+    ALLOWED = ("acl PURGE method PURGE", "http_access allow PURGE localhost", "http_access allow localhost")
+
+    def fill(self):
+        self.o = self.origin(lambda q: storable(body_of(q.target)))
+        self.proxy(*self.ALLOWED)
+        for i in range(10):
+            for folder in "ab":
+                self.get(self.p, self.o.url("/%s/%d" % (folder, i)))
+        self.written(20)
+
+    def sweep(self, page):
+        return self.get(self.p, "http://%s:%d/squid-internal-mgr/%s" % (*self.p.address, page),
+                        method="PURGE")
+
+    def hits(self, folder):
+        return sum(self.get(self.p, self.o.url("/%s/%d" % (folder, i)), "Cache-Control: only-if-cached").status
+                   == 200 for i in range(10))
+
+    def test_a_prefix_is_gone_from_memory_and_disk_and_stays_so(self):
+        for kill in (False, True):
+            self.folder += "-"
+            self.fill()
+            r = self.sweep("purge?prefix=" + self.o.url("/a/"))
+            self.assertEqual((r.status, r.body), (200, b"10 in memory purged, those on disk follow\n"))
+            self.assertEqual((self.hits("a"), self.hits("b")), (0, 10))
+            wait_for(lambda: "10 objects purged that start with" in self.p.cache_log(), "the disk to follow")
+            self.restart(kill)
+            self.assertEqual((self.hits("a"), self.hits("b")), (0, 10))
+            self.p.stop()
+
+    def test_a_prefix_that_is_on_disk_alone_is_gone_too(self):
+        self.fill()
+        self.restart()
+        self.assertEqual(self.sweep("purge?prefix=" + self.o.url("/b")).body,
+                         b"0 in memory purged, those on disk follow\n")
+        self.assertEqual((self.hits("a"), self.hits("b")), (10, 0))
+
+    def test_everything_is_cleared_at_once_and_stays_so(self):
+        for kill in (False, True):
+            self.folder += "-"
+            self.fill()
+            self.assertEqual(self.sweep("clear").status, 200)
+            self.assertEqual((self.hits("a"), self.hits("b")), (0, 0))
+            self.restart(kill)
+            self.assertEqual((self.hits("a"), self.hits("b")), (0, 0))
+            self.get(self.p, self.o.url("/a/1"))
+            self.assertEqual(self.hits("a"), 1)
+            self.p.stop()
+
+    def test_whoever_may_not_purge_may_not_sweep(self):
+        self.ALLOWED = ("http_access allow localhost",)
+        self.fill()
+        for page in ("clear", "purge?prefix=" + self.o.url("/a/")):
+            self.assertEqual(self.sweep(page).status, 403)
+        self.assertEqual((self.hits("a"), self.hits("b")), (10, 10))
+
+    def test_a_page_that_is_not_there_sweeps_nothing(self):
+        self.fill()
+        for page in ("purge", "purge?prefix=", "all"):
+            self.assertEqual(self.sweep(page).status, 404)
+        self.assertEqual((self.hits("a"), self.hits("b")), (10, 10))
 
 
 class Replaced(OnDisk):
@@ -320,6 +411,17 @@ class Spoilt(OnDisk):
         self.flip(40, 7)
         self.assertLess(self.check(), self.N)
         self.assertGreater(self.storedir("Records found spoilt"), 0)
+
+    def test_flipped_bits_are_found_in_idle_time(self):
+        self.fill()
+        self.p.stop()
+        self.flip(20, 3)
+        self.p.start()
+        self.wait_ready()
+        wait_for(lambda: self.storedir("Records found spoilt") > 0, "idle time to find them")
+        self.assertGreater(self.storedir("Bytes checked in idle time"), 0)
+        self.assertIn("found in idle time", self.p.cache_log())
+        self.assertLess(self.check(), self.N)
 
     def test_a_file_cut_short(self):
         self.assertGreater(self.spoil(lambda: os.truncate(self.store(), 65536 + 10 * 20_500)), 5)
