@@ -225,7 +225,8 @@ job_work(struct offload_job *job)
     }
     if (j->entry)
         entry_unref(&j->entry);
-    mem_free(j->piece);
+    if (j->piece)
+        tier_piece_give(t, j->piece);
     atomic_fetch_sub(&t->pending_bytes, j->bytes);
     if (atomic_fetch_sub(&t->pending_jobs, 1) == 1) /* nothing more comes at once */
         tier_flush(t);
@@ -262,6 +263,30 @@ tier_wants(const struct tier *t, uint64_t body_bytes)
     return !t->options.read_only && body_bytes >= t->options.min_bytes &&
            (t->options.max_bytes == 0 || body_bytes <= t->options.max_bytes) &&
            body_bytes < (t->bytes - TIER_BASE) / 2;
+}
+
+char *
+tier_piece_take(struct tier *t)
+{
+    char *bytes = NULL;
+
+    pthread_mutex_lock(&t->spare_lock);
+    if (t->n_spare)
+        bytes = t->spare[--t->n_spare];
+    pthread_mutex_unlock(&t->spare_lock);
+    return bytes ? bytes : mem_alloc(t->piece);
+}
+
+void
+tier_piece_give(struct tier *t, char *bytes)
+{
+    pthread_mutex_lock(&t->spare_lock);
+    if (t->n_spare < TIER_SPARE) {
+        t->spare[t->n_spare++] = bytes;
+        bytes = NULL;
+    }
+    pthread_mutex_unlock(&t->spare_lock);
+    mem_free(bytes);
 }
 
 /* ---- all tiers ---- */
@@ -688,6 +713,9 @@ tier_free(struct tier *t)
     directory_free(&t->directory);
     tier_bans_free(&t->bans);
     pthread_mutex_destroy(&t->early_lock);
+    pthread_mutex_destroy(&t->spare_lock);
+    while (t->n_spare)
+        mem_free(t->spare[--t->n_spare]);
     mem_free(t->early);
     mem_free(t->regions);
     mem_free(t->rows);
@@ -717,6 +745,7 @@ tier_new(const struct tier_options *o)
     t->batch = mem_alloc(TIER_BATCH);
     t->at = t->reclaimed = TIER_BASE;
     pthread_mutex_init(&t->early_lock, NULL);
+    pthread_mutex_init(&t->spare_lock, NULL);
     return t;
 }
 

@@ -20,6 +20,7 @@
 #define TIER_WHOLE_MAX (128u << 10) /* larger bodies are chains */
 #define TIER_PIECE_MAX (2u << 20)   /* of a chain */
 #define TIER_REMOVALS 256
+#define TIER_SPARE 8
 #define TIER_PENDING_MAX (64u << 20)
 
 struct tier_region {
@@ -51,11 +52,15 @@ struct tier {
     uint64_t at, reclaimed, sequence; /* next byte; end of what is free behind it */
     char *batch;
     size_t batch_n;
+    size_t unsynced;            /* bytes written that nobody told the system to put on the disk */
     struct directory_row *rows; /* of the batch: known when it is written */
     unsigned n_rows, rows_room;
     int64_t pause_until_ms;       /* after a fault */
     uint32_t marks_s[TIER_MARKS]; /* when the writer last was at each share of the file */
     /* --- for all --- */
+    pthread_mutex_t spare_lock;
+    char *spare[TIER_SPARE]; /* for pieces: memory that was touched before costs less */
+    unsigned n_spare;
     _Atomic uint64_t pending_bytes;
     _Atomic unsigned pending_jobs;
     pthread_mutex_t early_lock;
@@ -145,7 +150,10 @@ struct tier_spool {
 };
 void tier_spool_free(struct tier_spool *s);
 
-/* tier_log.c: work for the writer from a spool. bytes, given up to it, are freed with mem_free. */
+/* tier_log.c: work for the writer from a spool. A piece's bytes come from tier_piece_take, and are
+ * the writer's then. */
+char *tier_piece_take(struct tier *t);
+void tier_piece_give(struct tier *t, char *bytes);
 void tier_put_piece(struct tier *t, uint64_t chain, uint64_t at, char *bytes, size_t n_bytes);
 void tier_put_chain(struct tier *t, struct span uri, struct entry *e, uint64_t chain);
 _Atomic uint64_t *tier_removals_of(struct tier *t, struct span uri);

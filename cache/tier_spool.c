@@ -13,7 +13,8 @@ tier_spool_free(struct tier_spool *s)
     body_reader_close(&s->reader);
     entry_unref(&s->entry);
     list_remove(&s->link);
-    mem_free(s->piece);
+    if (s->piece)
+        tier_piece_give(s->tier, s->piece);
     mem_free(s);
 }
 
@@ -43,7 +44,7 @@ piece_add(struct tier_spool *s, const struct iovec *run)
     size_t room = s->tier->piece - s->piece_n, n = run->iov_len < room ? run->iov_len : room;
 
     if (s->piece == NULL)
-        s->piece = mem_alloc(s->tier->piece);
+        s->piece = tier_piece_take(s->tier);
     memcpy(s->piece + s->piece_n, run->iov_base, n);
     s->piece_n += n;
     if (s->piece_n == s->tier->piece)

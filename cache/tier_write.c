@@ -21,6 +21,7 @@
 
 #define PAUSE_MS 1000
 #define TELL_MS 10000
+#define SYNC_BYTES (8u << 20)
 
 /* ---- bytes ---- */
 
@@ -39,6 +40,20 @@ is_paused(const struct tier *t)
     return t->pause_until_ms && clock_exact_mono_ns() / 1000000 < t->pause_until_ms;
 }
 
+/* The system would let dirty pages pile up by the gigabyte and then make us wait for all of them;
+ * so each stretch is sent on its way when it is full. */
+static void
+wrote(struct tier *t, uint64_t end, size_t n_bytes)
+{
+    atomic_fetch_add(&t->written, n_bytes);
+    t->unsynced += n_bytes;
+    if (t->unsynced < SYNC_BYTES || end < t->unsynced)
+        return;
+    (void)sync_file_range(t->fd, (off_t)(end - t->unsynced), (off_t)t->unsynced,
+                          SYNC_FILE_RANGE_WRITE);
+    t->unsynced = 0;
+}
+
 /* The batch lies before `at`. Only what has been written can be found. */
 void
 tier_flush(struct tier *t)
@@ -47,7 +62,7 @@ tier_flush(struct tier *t)
         t->batch_n == 0 || disk_write_at(t->fd, t->at - t->batch_n, t->batch, t->batch_n);
 
     if (written)
-        atomic_fetch_add(&t->written, t->batch_n);
+        wrote(t, t->at, t->batch_n);
     else
         tier_write_failed(t, "writing");
     for (unsigned i = 0; written && i < t->n_rows; i++)
@@ -77,7 +92,7 @@ emit_direct(struct tier *t, const char *bytes, size_t n)
     if (t->batch_n || n < TIER_BATCH)
         return 0;
     if (disk_write_at(t->fd, t->at, bytes, n))
-        atomic_fetch_add(&t->written, n);
+        wrote(t, t->at + n, n);
     else
         tier_write_failed(t, "writing");
     t->at += n;
