@@ -14,16 +14,17 @@ enum { TABLES = 64, ROWS_AT_FIRST = 16 };
 
 #define AT_BITS 40 /* in units of 16 bytes: 16 TB */
 #define AT_MASK ((UINT64_C(1) << AT_BITS) - 1)
-#define USED_BIT UINT32_C(0x80000000)
 #define PIECE_BIT UINT32_C(0x80000000)
 #define CHECKED_BIT UINT32_C(0x40000000)
-#define UNITS_MASK UINT32_C(0x3fffffff) /* of 16 bytes: 16 GB a record */
+#define USES_AT 28
+#define USES_MOST 3u
+#define UNITS_MASK UINT32_C(0x0fffffff) /* of 16 bytes: 4 GB a record */
 
 struct slot {
     uint64_t hash;
     uint64_t at_tag; /* 40 bits of place, 24 bits of tag; the place is never 0 in a row in use */
     uint32_t units;  /* and whether it is a piece, and checked */
-    uint32_t used;   /* seconds, and whether */
+    uint32_t used_s;
 };
 
 struct table {
@@ -90,8 +91,8 @@ row_of(const struct slot *s)
         .at = (s->at_tag & AT_MASK) * 16,
         .tag = (uint32_t)(s->at_tag >> AT_BITS),
         .bytes = (uint64_t)(s->units & UNITS_MASK) * 16,
-        .used_s = s->used & ~USED_BIT,
-        .used = s->used & USED_BIT,
+        .used_s = s->used_s,
+        .uses = (s->units >> USES_AT) & USES_MOST,
         .piece = s->units & PIECE_BIT,
         .checked = s->units & CHECKED_BIT,
     };
@@ -104,9 +105,9 @@ slot_of(const struct directory_row *r)
     return (struct slot){
         .hash = r->hash,
         .at_tag = r->at / 16 | (uint64_t)r->tag << AT_BITS,
-        .units =
-            (uint32_t)(r->bytes / 16) | (r->piece ? PIECE_BIT : 0) | (r->checked ? CHECKED_BIT : 0),
-        .used = (r->used_s & ~USED_BIT) | (r->used ? USED_BIT : 0),
+        .units = (uint32_t)(r->bytes / 16) | (r->piece ? PIECE_BIT : 0) |
+                 (r->checked ? CHECKED_BIT : 0) | (uint32_t)(r->uses & USES_MOST) << USES_AT,
+        .used_s = r->used_s,
     };
 }
 
@@ -246,7 +247,11 @@ slot_mark(struct directory *d, const struct directory_row *row,
 static void
 mark_used(struct slot *s, uint32_t now_s)
 {
-    s->used = (now_s & ~USED_BIT) | USED_BIT;
+    uint32_t uses = (s->units >> USES_AT) & USES_MOST;
+
+    s->used_s = now_s;
+    if (uses < USES_MOST)
+        s->units += UINT32_C(1) << USES_AT;
 }
 
 static void
@@ -317,7 +322,7 @@ directory_clear(struct directory *d)
  * the end of the array round to its start was either seen or will be. */
 static void
 table_take_range(struct table *t, uint64_t from, uint64_t to,
-                 void (*keep)(void *arg, const struct directory_row *row), void *arg)
+                 void (*taken)(void *arg, const struct directory_row *row), void *arg)
 {
     for (size_t i = 0; i < t->room;) {
         struct directory_row row = row_of(&t->slots[i]);
@@ -326,22 +331,21 @@ table_take_range(struct table *t, uint64_t from, uint64_t to,
             i++;
             continue;
         }
-        if (row.used)
-            keep(arg, &row);
+        taken(arg, &row);
         slot_remove(t, i);
     }
 }
 
 void
 directory_take_range(struct directory *d, uint64_t from, uint64_t to,
-                     void (*keep)(void *arg, const struct directory_row *row), void *arg)
+                     void (*taken)(void *arg, const struct directory_row *row), void *arg)
 {
     for (int k = 0; k < TABLES; k++) {
         struct table *t = &d->tables[k];
 
         pthread_mutex_lock(&t->lock);
-        table_take_range(t, from, to, keep, arg);
-        table_take_range(t, from, to, keep, arg); /* what wrapped round the end */
+        table_take_range(t, from, to, taken, arg);
+        table_take_range(t, from, to, taken, arg); /* what wrapped round the end */
         pthread_mutex_unlock(&t->lock);
     }
 }

@@ -18,7 +18,7 @@ struct directory_row {
     uint64_t bytes;  /* of the whole record, a multiple of 16 */
     uint32_t tag;    /* of the variant: 24 bits */
     uint32_t used_s; /* when it was last asked for, in seconds of the tier's own clock */
-    bool used;       /* since it was written where it is */
+    uint8_t uses;    /* since it was written where it is, up to 3 */
     bool piece;      /* of a chain: no object by itself */
     bool checked;    /* its bytes were judged since the start: they may be sent unread */
 };
@@ -39,10 +39,10 @@ void directory_check(struct directory *d, const struct directory_row *row);
 bool directory_remove(struct directory *d, uint64_t hash, uint64_t at);
 unsigned directory_remove_all(struct directory *d, uint64_t hash);
 void directory_clear(struct directory *d);
-/* Takes out every row that has bytes in [from, to); those that were used go to keep(), in no order.
+/* Takes out every row that has bytes in [from, to), and gives it to taken(), in no order.
  */
 void directory_take_range(struct directory *d, uint64_t from, uint64_t to,
-                          void (*keep)(void *arg, const struct directory_row *row), void *arg);
+                          void (*taken)(void *arg, const struct directory_row *row), void *arg);
 /* All rows, table by table under its lock: copy what you need. */
 void directory_each(struct directory *d, void (*fn)(void *arg, const struct directory_row *row),
                     void *arg);

@@ -33,6 +33,8 @@ struct entry {
     struct list lru, variants;
     struct store_node *node; /* NULL: not findable */
     size_t charged;          /* bytes counted against cache_mem */
+    uint8_t uses;            /* evict.c's */
+    bool in_small;
     int64_t used_ms;
 };
 

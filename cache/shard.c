@@ -156,7 +156,7 @@ node_learn_names(struct store *s, struct store_node *node, struct span spec)
 void
 shard_note_victim(struct store *s, struct store_shard *shard)
 {
-    const struct entry *victim = s->policy->victim(&shard->order);
+    const struct entry *victim = evict_coldest(&shard->order);
 
     atomic_store_explicit(&shard->victim_used_ms, victim ? victim->used_ms : INT64_MAX,
                           memory_order_relaxed);
@@ -168,7 +168,7 @@ shard_variant_remove(struct store *s, struct store_shard *shard, struct entry *e
     e->node->n_variants--;
     e->node = NULL;
     list_remove(&e->variants);
-    list_remove(&e->lru);
+    evict_remove(&shard->order, e);
     list_push_back(dead, &e->lru);
     shard->n_entries--;
     store_total_sub(s, e->charged);
@@ -269,9 +269,10 @@ shard_variant_add(struct store *s, struct store_shard *shard, struct store_node 
     e->used_ms = clock_mono_ms();
     e->charged = cost;
     variant_place(node, e);
-    s->policy->insert(&shard->order, e);
+    shard->order.policy->insert(&shard->order, e, node->digest[0]);
     shard->n_entries++;
-    store_total_add(s, cost);
+    store_total_add(
+        s, cost + evict_size(&shard->order, store_limit_of(s) / s->n_shards, shard->n_entries));
     shard_note_victim(s, shard);
     node_learn_names(s, node, e->vary);
     node->unshareable_until_ms = 0;
@@ -308,10 +309,11 @@ evict_one(struct store *s, struct store_shard *shard)
 
     list_init(&dead);
     pthread_mutex_lock(&shard->lock);
-    victim = s->policy->victim(&shard->order);
+    victim = shard->order.policy->victim(&shard->order);
     if (victim) {
         struct store_node *node = victim->node;
 
+        evict_remember(&shard->order, victim, node->digest[0]);
         if (s->tiers && victim->hit && victim->on_disk)
             tiers_used(s->tiers, span_of(node->uri, node->uri_n), victim);
         shard_variant_remove(s, shard, victim, &dead);

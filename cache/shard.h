@@ -13,8 +13,8 @@
 struct store_shard {
     pthread_mutex_t lock;
     struct index index;
-    struct list order; /* of eviction */
-    struct list bare;  /* nodes that are only a memory, oldest first */
+    struct evict_order order;
+    struct list bare; /* nodes that are only a memory, oldest first */
     size_t n_bare, bare_bytes;
     uint64_t n_entries;
     _Atomic int64_t victim_used_ms; /* INT64_MAX: there is none */
@@ -26,7 +26,6 @@ struct store {
     _Atomic uint64_t limit, total, evicted;
     _Atomic unsigned evict_from;
     int64_t unshareable_ms;
-    const struct evict_policy *policy;
     struct tiers *tiers;
     unsigned n_shards;
     struct store_shard *shards;

@@ -27,7 +27,6 @@ store_new(const struct store_options *o)
     s->magic = STORE_MAGIC;
     atomic_init(&s->limit, o->limit_bytes);
     s->unshareable_ms = o->unshareable_ms ? o->unshareable_ms : UNSHAREABLE_MS;
-    s->policy = &evict_lru;
     s->tiers = o->tiers;
     s->n_shards = o->shards ? o->shards : SHARDS;
     s->shards = mem_zalloc(s->n_shards * sizeof *s->shards);
@@ -36,7 +35,7 @@ store_new(const struct store_options *o)
 
         pthread_mutex_init(&shard->lock, NULL);
         index_init(&shard->index);
-        list_init(&shard->order);
+        evict_init(&shard->order, o->policy ? o->policy : &evict_lru);
         list_init(&shard->bare);
         atomic_init(&shard->victim_used_ms, INT64_MAX);
     }
@@ -50,7 +49,7 @@ shard_purge_some(struct store *s, struct store_shard *shard, uint64_t n)
 
     list_init(&dead);
     pthread_mutex_lock(&shard->lock);
-    for (struct entry *e; n && (e = s->policy->victim(&shard->order)) != NULL; n--) {
+    for (struct entry *e; n && (e = evict_coldest(&shard->order)) != NULL; n--) {
         struct store_node *node = e->node;
 
         shard_variant_remove(s, shard, e, &dead);
@@ -66,6 +65,7 @@ shard_free(struct store *s, struct store_shard *shard)
 {
     shard_purge_some(s, shard, UINT64_MAX);
     shard_trim_bare(s, shard, INT64_MAX);
+    evict_free(&shard->order);
     index_free(&shard->index); /* a node left over is a ticket that was never ended */
     pthread_mutex_destroy(&shard->lock);
 }
@@ -113,11 +113,11 @@ node_select(const struct store_node *node, const struct request_head *request, b
 static void
 entry_touch(struct store *s, struct store_shard *shard, struct entry *e)
 {
-    bool was_victim = s->policy->victim(&shard->order) == e;
+    bool was_victim = evict_coldest(&shard->order) == e;
 
     e->used_ms = clock_mono_ms();
     e->hit = true;
-    s->policy->touch(&shard->order, e);
+    shard->order.policy->touch(&shard->order, e);
     if (was_victim)
         shard_note_victim(s, shard);
 }
@@ -269,7 +269,7 @@ store_charge(struct store *s, struct entry *e)
 
         store_total_add(s, cost);
         store_total_sub(s, e->charged);
-        e->charged = cost;
+        evict_recharge(&e->shard->order, e, cost);
         put_on_disk(s, node, e);
         if (cost > store_limit_of(s)) {
             shard_variant_remove(s, e->shard, e, &dead);
@@ -382,6 +382,17 @@ store_stats(struct store *s, struct store_stats *out)
     }
 }
 
+static void
+each_in(const struct list *order, void (*fn)(void *arg, struct span uri, const struct entry *e),
+        void *arg, unsigned *max)
+{
+    for (const struct list *l = order->next; l != order && *max; l = l->next, (*max)--) {
+        const struct entry *e = LIST_OWNER(l, struct entry, lru);
+
+        fn(arg, span_of(e->node->uri, e->node->uri_n), e);
+    }
+}
+
 void
 store_each(struct store *s, void (*fn)(void *arg, struct span uri, const struct entry *e),
            void *arg, unsigned max)
@@ -391,11 +402,8 @@ store_each(struct store *s, void (*fn)(void *arg, struct span uri, const struct 
         struct store_shard *shard = &s->shards[i];
 
         pthread_mutex_lock(&shard->lock);
-        for (struct list *l = shard->order.next; l != &shard->order && max; l = l->next, max--) {
-            const struct entry *e = LIST_OWNER(l, struct entry, lru);
-
-            fn(arg, span_of(e->node->uri, e->node->uri_n), e);
-        }
+        each_in(&shard->order.main, fn, arg, &max);
+        each_in(&shard->order.small, fn, arg, &max);
         pthread_mutex_unlock(&shard->lock);
     }
 }

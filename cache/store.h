@@ -16,6 +16,7 @@
 #include "cache/entry.h"
 
 struct store;
+struct evict_policy;
 struct ticket; /* the right (and duty) to bring a response for a key: ends by publish, freshen or
                   abandon, exactly once */
 
@@ -26,6 +27,7 @@ struct store_options {
     unsigned shards;      /* 0: 16 */
     /* how long a key that turned out not shareable goes uncollapsed; 0: 10 s */
     int64_t unshareable_ms;
+    const struct evict_policy *policy; /* NULL: LRU */
     struct tiers *tiers; /* what is complete is put there too; NULL: none. Outlives the store */
 };
 

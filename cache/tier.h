@@ -17,11 +17,13 @@ struct tier_options {
     uint64_t bytes;                /* of its file */
     uint64_t min_bytes, max_bytes; /* of a body; max_bytes 0: whatever fits */
     bool read_only;                /* nothing is put there */
+    bool scan_resistant;           /* S3-FIFO on two rings instead of LRU on one */
 };
 
 struct tier_stats {
-    const char *path;
+    const char *path, *policy;
     uint64_t bytes, objects, live_bytes, directory_bytes;
+    uint64_t ghost_bytes; /* of memory, of what is remembered as dropped */
     uint64_t puts, dropped, written, carried, hits, misses, read_faults, write_faults, bad_records;
     uint64_t admitted; /* bytes of what was put, without what was carried forward */
     uint64_t checked;  /* bytes read and judged in idle time */

@@ -15,7 +15,8 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
-#include "cache/tier_private.h"
+#include "cache/ghost.h"
+#include "cache/tier_ring.h"
 
 #define HEADER_MAGIC "CUTTLE-D"
 #define REGION_MIN (256u << 10)
@@ -186,7 +187,8 @@ job_clear(struct job *j)
 {
     struct tier *t = j->tier;
 
-    t->n_rows = 0;
+    for (unsigned i = 0; i < t->n_rings; i++)
+        t->rings[i].n_rows = 0;
     directory_clear(t->directory);
     if (!header_write(t))
         tier_write_failed(t, "clearing");
@@ -590,12 +592,26 @@ oldest_age_s(struct tier *t)
 
 /* Between `at` and `reclaimed` nothing is left, behind `top` there was never anything. */
 static uint64_t
+ring_written(const struct tier_ring *g)
+{
+    uint64_t at = atomic_load(&g->at_shown), end = atomic_load(&g->reclaimed_shown),
+             top = atomic_load(&g->top), free = 0;
+
+    if (top <= g->from)
+        return 0;
+    if (at < top && end > at)
+        free = (end < top ? end : top) - at;
+    return top - g->from - free;
+}
+
+static uint64_t
 written_bytes(const struct tier *t)
 {
-    uint64_t at = atomic_load(&t->at_shown), end = atomic_load(&t->reclaimed_shown),
-             top = atomic_load(&t->top), free = top > at ? (end < top ? end : top) - at : 0;
+    uint64_t n = 0;
 
-    return top > TIER_BASE ? top - TIER_BASE - (end > at ? free : 0) : 0;
+    for (unsigned i = 0; i < t->n_rings; i++)
+        n += ring_written(&t->rings[i]);
+    return n;
 }
 
 void
@@ -613,6 +629,8 @@ tiers_stats(struct tiers *tiers, unsigned i, struct tier_stats *out)
         .written_bytes = written,
         .oldest_age_s = oldest_age_s(t),
         .directory_bytes = directory_memory(t->directory),
+        .ghost_bytes = ghost_memory(t->ghost),
+        .policy = t->n_rings > 1 ? "s3fifo" : "lru",
         .puts = atomic_load(&t->puts),
         .dropped = atomic_load(&t->dropped),
         .written = atomic_load(&t->written),
@@ -718,8 +736,7 @@ tier_free(struct tier *t)
         mem_free(t->spare[--t->n_spare]);
     mem_free(t->early);
     mem_free(t->regions);
-    mem_free(t->rows);
-    mem_free(t->batch);
+    tier_rings_free(t);
     mem_free(t->path);
     FREE_OBJ(t);
 }
@@ -738,12 +755,11 @@ tier_new(const struct tier_options *o)
     t->piece = piece_of(t->region);
     t->n_regions = (unsigned)((t->bytes - TIER_BASE) / t->region + 1);
     t->regions = mem_zalloc(t->n_regions * sizeof *t->regions);
+    tier_rings_init(t, o->scan_resistant);
     t->fd = t->folder = -1;
     t->directory = directory_new();
     t->bans = tier_bans_new();
     t->scrub_at = TIER_BASE;
-    t->batch = mem_alloc(TIER_BATCH);
-    t->at = t->reclaimed = TIER_BASE;
     pthread_mutex_init(&t->early_lock, NULL);
     pthread_mutex_init(&t->spare_lock, NULL);
     return t;

@@ -33,6 +33,20 @@ struct tier_header { /* at the start of the file; little-endian, 64 bytes */
     uint64_t version, bytes, seed, generation, created_s, reserved, sum;
 };
 
+struct tier_ring { /* cache/tier_ring.c; the writer's own, but for what is shown */
+    struct tier *tier;
+    uint64_t from, to;      /* of the file */
+    uint64_t at, reclaimed; /* next byte; end of what is free behind it */
+    char *batch;
+    size_t batch_n;
+    size_t unsynced;            /* bytes written that nobody told the system to put on the disk */
+    struct directory_row *rows; /* of the batch: known when it is written */
+    unsigned n_rows, rows_room;
+    uint32_t marks_s[TIER_MARKS]; /* when the writer last was at each share of it */
+    _Atomic uint64_t at_shown, reclaimed_shown, top; /* for reports: at, reclaimed, end of what was
+                                                        ever written */
+};
+
 struct tier {
     uint32_t magic;
     char *path;
@@ -49,14 +63,11 @@ struct tier {
     bool made;     /* just now: there is nothing in it */
     bool may_send; /* the file system gives fresh pages, see tier_write.c */
     /* --- the writer's own --- */
-    uint64_t at, reclaimed, sequence; /* next byte; end of what is free behind it */
-    char *batch;
-    size_t batch_n;
-    size_t unsynced;            /* bytes written that nobody told the system to put on the disk */
-    struct directory_row *rows; /* of the batch: known when it is written */
-    unsigned n_rows, rows_room;
-    int64_t pause_until_ms;       /* after a fault */
-    uint32_t marks_s[TIER_MARKS]; /* when the writer last was at each share of the file */
+    struct tier_ring rings[2];
+    unsigned n_rings;
+    struct ghost *ghost; /* with two rings */
+    uint64_t sequence;
+    int64_t pause_until_ms; /* after a fault */
     /* --- for all --- */
     pthread_mutex_t spare_lock;
     char *spare[TIER_SPARE]; /* for pieces: memory that was touched before costs less */
@@ -68,9 +79,7 @@ struct tier {
     size_t n_early, early_room;
     struct tier_bans *bans;                   /* prefixes that are being purged; tier_purge.c */
     _Atomic uint64_t removals[TIER_REMOVALS]; /* by hash: what is spooled meanwhile is void */
-    _Atomic uint64_t at_shown, reclaimed_shown, top; /* for reports: at, reclaimed, end of what was
-                                                        ever written */
-    uint64_t scrub_at;                               /* the writer's own */
+    uint64_t scrub_at;                        /* the writer's own */
     int64_t scrub_again_s;
     _Atomic bool scrubbing;
     _Atomic uint64_t puts, dropped, written, carried, admitted, hits, misses, read_faults,

@@ -15,23 +15,24 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "cache/tier_private.h"
+#include "cache/tier_ring.h"
 
-#define SNAPSHOT_MAGIC "CUTTLE-J"
+#define SNAPSHOT_MAGIC "CUTTLE-K"
 #define WINDOW (1u << 20)
 
 struct snapshot_header {
     char magic[8];
-    uint64_t generation, seed, bytes, at, reclaimed, sequence, n, sum;
+    uint64_t generation, seed, bytes, n_rings, at[2], reclaimed[2], sequence, n, sum;
 };
 
 struct packed_row { /* 32 bytes */
     uint64_t hash, at, bytes;
-    uint32_t tag, used; /* with PIECE_BIT, with USED_BIT */
+    uint32_t tag, used_s; /* tag: with PIECE_BIT and the uses */
 };
 
 #define PIECE_BIT (UINT32_C(1) << 31)
-#define USED_BIT (UINT32_C(1) << 31)
+#define USES_AT 24
+#define TAG_MASK ((UINT32_C(1) << USES_AT) - 1)
 
 /* ---- the snapshot ---- */
 
@@ -49,9 +50,9 @@ rows_add(void *arg, const struct directory_row *row)
         r->room = r->room ? r->room * 2 : 1024;
         r->at = mem_realloc(r->at, r->room * sizeof *r->at);
     }
-    r->at[r->n++] =
-        (struct packed_row){row->hash, row->at, row->bytes, row->tag | (row->piece ? PIECE_BIT : 0),
-                            row->used_s | (row->used ? USED_BIT : 0)};
+    r->at[r->n++] = (struct packed_row){
+        row->hash, row->at, row->bytes,
+        row->tag | (row->piece ? PIECE_BIT : 0) | (uint32_t)row->uses << USES_AT, row->used_s};
 }
 
 static uint64_t
@@ -84,13 +85,16 @@ tier_snapshot(struct tier *t)
     struct snapshot_header h = {.generation = atomic_load(&t->generation),
                                 .seed = t->seed,
                                 .bytes = t->bytes,
-                                .at = t->at,
-                                .reclaimed = t->reclaimed,
+                                .n_rings = t->n_rings,
                                 .sequence = t->sequence};
 
     if (!atomic_load(&t->ready))
         return;
     memcpy(h.magic, SNAPSHOT_MAGIC, sizeof h.magic);
+    for (unsigned i = 0; i < t->n_rings; i++) {
+        h.at[i] = t->rings[i].at;
+        h.reclaimed[i] = t->rings[i].reclaimed;
+    }
     directory_each(t->directory, rows_add, &r);
     h.n = r.n;
     h.sum = snapshot_sum(&h, &r);
@@ -104,7 +108,8 @@ static bool
 row_is_sane(const struct tier *t, const struct packed_row *p)
 {
     return p->at % 16 == 0 && p->bytes % 16 == 0 && p->at >= TIER_BASE && p->bytes > 0 &&
-           p->bytes <= t->bytes && p->at <= t->bytes - p->bytes && (p->tag & ~PIECE_BIT) < 1 << 24;
+           p->bytes <= t->bytes && p->at <= t->bytes - p->bytes &&
+           (p->tag & ~PIECE_BIT) >> USES_AT <= 3;
 }
 
 static void
@@ -116,17 +121,33 @@ snapshot_use(struct tier *t, const struct snapshot_header *h, const struct rows 
         struct directory_row row = {.hash = p->hash,
                                     .at = p->at,
                                     .bytes = p->bytes,
-                                    .tag = p->tag & ~PIECE_BIT,
-                                    .used_s = p->used & ~USED_BIT,
-                                    .used = p->used & USED_BIT,
+                                    .tag = p->tag & TAG_MASK,
+                                    .used_s = p->used_s,
+                                    .uses = (p->tag >> USES_AT) & 3,
                                     .piece = p->tag & PIECE_BIT};
 
         if (row_is_sane(t, p))
             directory_put(t->directory, &row);
     }
-    t->at = h->at;
-    t->reclaimed = h->reclaimed;
+    for (unsigned i = 0; i < t->n_rings && h->n_rings == t->n_rings; i++) {
+        t->rings[i].at = h->at[i];
+        t->rings[i].reclaimed = h->reclaimed[i];
+    }
     t->sequence = h->sequence;
+}
+
+/* Those of another policy are started from their beginnings: their regions are emptied in turn. */
+static bool
+rings_fit(const struct tier *t, const struct snapshot_header *h)
+{
+    for (unsigned i = 0; i < t->n_rings && h->n_rings == t->n_rings; i++) {
+        const struct tier_ring *g = &t->rings[i];
+
+        if (h->at[i] < g->from || h->at[i] > h->reclaimed[i] || h->reclaimed[i] > g->to ||
+            h->at[i] % RECORD_ALIGN)
+            return false;
+    }
+    return true;
 }
 
 static bool
@@ -134,8 +155,7 @@ header_fits(const struct tier *t, const struct snapshot_header *h)
 {
     return memcmp(h->magic, SNAPSHOT_MAGIC, sizeof h->magic) == 0 && h->seed == t->seed &&
            h->generation == atomic_load(&t->generation) && h->bytes == t->bytes &&
-           h->at >= TIER_BASE && h->at <= h->reclaimed && h->reclaimed <= t->bytes &&
-           h->at % 16 == 0 && h->n < t->bytes / 16;
+           rings_fit(t, h) && h->n < t->bytes / 16;
 }
 
 static bool
@@ -310,7 +330,12 @@ scan_use(struct tier *t, struct scan *s)
     if (s->n == 0)
         return;
     t->sequence = s->at[s->n - 1].sequence;
-    t->at = t->reclaimed = s->at[s->n - 1].at + s->at[s->n - 1].bytes;
+    for (size_t i = 0; i < s->n; i++) { /* the last of each ring stays */
+        struct tier_ring *g = tier_ring_at(t, s->at[i].at);
+        uint64_t end = s->at[i].at + s->at[i].bytes;
+
+        g->at = g->reclaimed = end < g->to ? end : g->to;
+    }
 }
 
 /* What was removed meanwhile; NULL: nothing more, and from now on removing is tiers_remove's own
@@ -347,21 +372,18 @@ forget_early(struct tier *t)
 static void
 row_end(void *arg, const struct directory_row *row)
 {
-    uint64_t *top = arg;
+    struct tier_ring *g = tier_ring_at(arg, row->at);
 
-    if (row->at + row->bytes > *top)
-        *top = row->at + row->bytes;
+    if (row->at + row->bytes > atomic_load(&g->top))
+        atomic_store(&g->top, row->at + row->bytes);
 }
 
 static void
 show_places(struct tier *t)
 {
-    uint64_t top = t->at;
-
-    directory_each(t->directory, row_end, &top);
-    atomic_store(&t->top, top);
-    atomic_store(&t->at_shown, t->at);
-    atomic_store(&t->reclaimed_shown, t->reclaimed);
+    directory_each(t->directory, row_end, t);
+    for (unsigned i = 0; i < t->n_rings; i++)
+        tier_ring_show(&t->rings[i]);
 }
 
 void

@@ -53,6 +53,7 @@ kind_of_value(const struct directive *d)
     case DIRECTIVE_FLAG:
         return "on|off";
     case DIRECTIVE_CHOICE:
+    case DIRECTIVE_POLICY:
     case DIRECTIVE_FORWARDED:
         return d->range.choices;
     case DIRECTIVE_PATH:

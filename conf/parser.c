@@ -17,6 +17,7 @@ static void (*const setters[])(struct reader *, const struct directive *, const 
     [DIRECTIVE_TEXT] = set_word,
     [DIRECTIVE_PATH] = set_word,
     [DIRECTIVE_CHOICE] = set_word,
+    [DIRECTIVE_POLICY] = set_policy,
     [DIRECTIVE_FORWARDED] = set_word,
     [DIRECTIVE_SERVERS] = set_servers,
     [DIRECTIVE_PORT] = set_port,

@@ -87,7 +87,7 @@ static bool
 is_text(enum directive_type type)
 {
     return type == DIRECTIVE_TEXT || type == DIRECTIVE_PATH || type == DIRECTIVE_CHOICE ||
-           type == DIRECTIVE_SERVERS;
+           type == DIRECTIVE_SERVERS || type == DIRECTIVE_POLICY;
 }
 
 static void

@@ -67,6 +67,7 @@ bool file_values(struct reader *r, struct span path, struct buf *out);
 /* scalars.c, lists.c, acls.c, logs.c: one setter per type of directive */
 void set_number(struct reader *r, const struct directive *d, const struct line *l);
 void set_flag(struct reader *r, const struct directive *d, const struct line *l);
+void set_policy(struct reader *r, const struct directive *d, const struct line *l);
 void set_word(struct reader *r, const struct directive *d, const struct line *l);
 void set_servers(struct reader *r, const struct directive *d, const struct line *l);
 void set_port(struct reader *r, const struct directive *d, const struct line *l);

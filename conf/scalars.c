@@ -170,6 +170,35 @@ set_word(struct reader *r, const struct directive *d, const struct line *l)
         set_choice(r, d, l->words[0].text);
 }
 
+/* heap LRU is lru; what weighs sizes and frequencies (LFUDA, GDSF) is nearest to s3fifo. */
+static const char *
+policy_of_heap(struct span name)
+{
+    if (span_eq_ci(name, SPAN("LRU")))
+        return "lru";
+    return span_eq_ci(name, SPAN("LFUDA")) || span_eq_ci(name, SPAN("GDSF")) ? "s3fifo" : NULL;
+}
+
+void
+set_policy(struct reader *r, const struct directive *d, const struct line *l)
+{
+    const char *policy;
+
+    if (l->n == 0 || !span_eq(l->words[0].text, SPAN("heap"))) {
+        set_word(r, d, l);
+        return;
+    }
+    policy = l->n > 1 ? policy_of_heap(l->words[1].text) : NULL;
+    if (policy == NULL) {
+        reader_error(r, "expected heap LRU, LFUDA or GDSF, or one of: %s", d->range.choices);
+        return;
+    }
+    if (!rest_is_fine(r, l, 2))
+        return;
+    reader_note(r, "heap %.*s is taken as %s", SHOWN(l->words[1].text), policy);
+    *(const char **)member(r, d) = policy;
+}
+
 /* 192.0.2.1, 192.0.2.1:53, 2001:db8::1, [2001:db8::1], [2001:db8::1]:53 */
 static bool
 is_server(struct span word)

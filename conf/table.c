@@ -41,6 +41,7 @@
 #define FIELD_TEXT(name) offsetof(struct conf, name)
 #define FIELD_PATH(name) offsetof(struct conf, name)
 #define FIELD_CHOICE(name) offsetof(struct conf, name)
+#define FIELD_POLICY(name) offsetof(struct conf, name)
 #define FIELD_FORWARDED(name) offsetof(struct conf, name)
 #define FIELD_SERVERS(name) offsetof(struct conf, name)
 #define FIELD_RULES(name) offsetof(struct conf, name)

@@ -22,6 +22,7 @@ enum directive_type {
     DIRECTIVE_TEXT,      /* const char *: one word */
     DIRECTIVE_PATH,      /* const char *: a file; "none" is NULL */
     DIRECTIVE_CHOICE,    /* const char *: one of the words of the range */
+    DIRECTIVE_POLICY,    /* the same; Squid's heap NAME becomes one of them */
     DIRECTIVE_FORWARDED, /* enum conf_forwarded_for */
     DIRECTIVE_SERVERS,   /* const char *: addresses with optional port, of all lines */
     DIRECTIVE_PORT,      /* lists from here on */

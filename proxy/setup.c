@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
+#include "cache/evict.h"
 #include "cache/tier.h"
 #include "proxy/admin/manager.h"
 #include "proxy/net/listener.h"
@@ -362,7 +363,14 @@ resolver_options_of(const struct conf *c)
 }
 
 static bool
-tier_add(struct tiers *tiers, const struct conf_cache_dir *d, char *why, size_t why_bytes)
+is_scan_resistant(const struct conf *c)
+{
+    return evict_policy_named(c->cache_replacement_policy) == &evict_s3fifo;
+}
+
+static bool
+tier_add(struct tiers *tiers, const struct conf *c, const struct conf_cache_dir *d, char *why,
+         size_t why_bytes)
 {
     return tiers_add(
         tiers,
@@ -370,7 +378,8 @@ tier_add(struct tiers *tiers, const struct conf_cache_dir *d, char *why, size_t 
                                .bytes = (uint64_t)d->bytes,
                                .min_bytes = (uint64_t)d->min_bytes,
                                .max_bytes = d->max_bytes < 0 ? 0 : (uint64_t)d->max_bytes,
-                               .read_only = d->read_only},
+                               .read_only = d->read_only,
+                               .scan_resistant = is_scan_resistant(c)},
         why, why_bytes);
 }
 
@@ -384,7 +393,7 @@ setup_prepare(struct conf *c, struct buf *errors)
     for (unsigned i = 0; i < c->n_cache_dirs; i++) {
         const struct conf_cache_dir *d = &c->cache_dirs[i];
 
-        if (tier_add(tiers, d, why, sizeof why))
+        if (tier_add(tiers, c, d, why, sizeof why))
             continue;
         buf_addf(errors, "%s:%u: cache_dir: %s: %s\n", d->place.file, d->place.line, d->path, why);
         fine = false;
@@ -401,7 +410,7 @@ tiers_of(const struct conf *c)
     char why[256];
 
     for (unsigned i = 0; i < c->n_cache_dirs; i++)
-        if (!tier_add(tiers, &c->cache_dirs[i], why, sizeof why))
+        if (!tier_add(tiers, c, &c->cache_dirs[i], why, sizeof why))
             log_event(LOG_WARN, "cache_dir %s: %s; it is not used", c->cache_dirs[i].path, why);
     return tiers;
 }
@@ -414,7 +423,9 @@ setup_parts(struct setup *s)
 
     s->tiers = tiers_of(c);
     s->store = store_new(
-        &(struct store_options){.limit_bytes = (uint64_t)c->cache_mem, .tiers = s->tiers});
+        &(struct store_options){.limit_bytes = (uint64_t)c->cache_mem,
+                                .policy = evict_policy_named(c->memory_replacement_policy),
+                                .tiers = s->tiers});
     s->resolver_conf = s->conf;
     conf_ref(s->resolver_conf);
     s->resolver = resolver_options_of(c);

@@ -38,6 +38,7 @@ static void
 add_tier(struct buf *out, const struct tier_stats *s)
 {
     buf_addf(out, "\nStore Directory: %s%s\n", s->path, s->ready ? "" : " (being read)");
+    buf_addf(out, "%-34s: %s\n", "Replacement policy", s->policy);
     add_count(out, "Maximum Size, bytes", s->bytes);
     add_count(out, "Objects", s->objects);
     add_count(out, "Objects, bytes", s->live_bytes);
@@ -50,6 +51,8 @@ add_tier(struct buf *out, const struct tier_stats *s)
     add_count(out, "Directory in memory, bytes", s->directory_bytes);
     buf_addf(out, "%-34s: %.1f\n", "Directory in memory, bytes/object",
              figure_ratio((double)s->directory_bytes, (double)s->objects));
+    if (s->ghost_bytes)
+        add_count(out, "Memory of what was dropped, bytes", s->ghost_bytes);
     add_count(out, "Objects written", s->puts);
     add_count(out, "Objects not written (disk too slow)", s->dropped);
     add_count(out, "Bytes written", s->written);

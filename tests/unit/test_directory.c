@@ -89,7 +89,7 @@ what_is_removed_leaves_the_others(void **state)
 }
 
 struct kept {
-    unsigned n;
+    unsigned n, used;
     uint64_t sum;
 };
 
@@ -99,11 +99,12 @@ keep(void *arg, const struct directory_row *row)
     struct kept *k = arg;
 
     k->n++;
+    k->used += row->uses;
     k->sum += row->at;
 }
 
 static void
-a_range_is_taken_out_and_what_was_used_of_it_is_told(void **state)
+a_range_is_taken_out_and_told_with_its_uses(void **state)
 {
     struct kept kept = {0};
 
@@ -116,7 +117,8 @@ a_range_is_taken_out_and_what_was_used_of_it_is_told(void **state)
         directory_touch(d, &row, 9);
     }
     directory_take_range(d, 16 + 1000 * 160, 16 + 2000 * 160, keep, &kept);
-    assert_int_equal(kept.n, 100);
+    assert_int_equal(kept.n, 1000);
+    assert_int_equal(kept.used, 100);
     assert_int_equal(directory_count(d), N - 1000);
     for (uint64_t i = 0; i < N; i++)
         assert_int_equal(place_of(hash_of(i)), i >= 1000 && i < 2000 ? 0 : 16 + i * 160);
@@ -156,7 +158,7 @@ main(void)
         test(many_are_found_again_and_cost_32_bytes_at_most),
         test(a_variant_takes_the_place_of_itself_alone),
         test(what_is_removed_leaves_the_others),
-        test(a_range_is_taken_out_and_what_was_used_of_it_is_told),
+        test(a_range_is_taken_out_and_told_with_its_uses),
         test(any_order_of_changes_is_right),
     };
 

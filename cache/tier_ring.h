@@ -1,0 +1,25 @@
+/* cache/tier_ring.h - a stretch of a tier's file, written round and round. Private to the tier; on
+ * the writer's thread, but for pins. */
+#ifndef CACHE_TIER_RING_H
+#define CACHE_TIER_RING_H
+
+#include "cache/tier_private.h"
+
+void tier_rings_init(struct tier *t, bool two);
+void tier_rings_free(struct tier *t);
+struct tier_ring *tier_ring_at(struct tier *t, uint64_t at); /* in which that byte lies */
+/* Where a record goes; bytes_before: of the same object, written before it. */
+struct tier_ring *tier_ring_for(struct tier *t, uint64_t hash, uint64_t bytes_before);
+
+/* Room for n_bytes in one piece at `at`. false: it can't be had. */
+bool tier_ring_reserve(struct tier_ring *g, uint64_t n_bytes);
+void tier_ring_emit(struct tier_ring *g, const char *bytes, size_t n);
+void tier_ring_pad(struct tier_ring *g);
+/* Known when what was emitted so far is written. */
+void tier_ring_row(struct tier_ring *g, const struct directory_row *row);
+void tier_ring_flush(struct tier_ring *g);
+void tier_ring_show(struct tier_ring *g); /* for reports */
+void tier_rows_forget(struct tier *t, uint64_t hash);
+bool tier_is_paused(const struct tier *t);
+
+#endif
