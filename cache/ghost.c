@@ -46,10 +46,11 @@ mark_of(uint64_t hash)
     return mark ? mark : 1;
 }
 
+/* From the mark, so that rows find their sets again in a larger table. */
 static struct row *
-set_of(const struct ghost *g, uint64_t hash)
+set_of(const struct ghost *g, uint32_t mark)
 {
-    return g->rows + (size_t)(hash % (g->n_rows / SET)) * SET;
+    return g->rows + (size_t)(mark % (g->n_rows / SET)) * SET;
 }
 
 static uint32_t
@@ -64,7 +65,35 @@ is_recent(const struct ghost *g, const struct row *r)
     return r->mark && now_of(g) - r->at <= g->limit >> 10;
 }
 
-/* What is remembered is lost when the table grows, which is seldom. */
+/* The row of that mark, a free one, or the oldest of its set. */
+static struct row *
+place_for(const struct ghost *g, uint32_t mark)
+{
+    struct row *set = set_of(g, mark), *oldest = set;
+
+    for (int i = 0; i < SET; i++) {
+        if (set[i].mark == mark || !is_recent(g, &set[i]))
+            return &set[i];
+        if (now_of(g) - set[i].at > now_of(g) - oldest->at)
+            oldest = &set[i];
+    }
+    return oldest;
+}
+
+static void
+grow(struct ghost *g, size_t n_rows)
+{
+    struct row *old = g->rows;
+    size_t n_old = g->n_rows;
+
+    g->n_rows = n_rows;
+    g->rows = mem_zalloc(n_rows * sizeof *g->rows);
+    for (size_t i = 0; i < n_old; i++)
+        if (is_recent(g, &old[i]))
+            *place_for(g, old[i].mark) = old[i];
+    mem_free(old);
+}
+
 void
 ghost_size(struct ghost *g, uint64_t limit_bytes, size_t rows)
 {
@@ -73,34 +102,21 @@ ghost_size(struct ghost *g, uint64_t limit_bytes, size_t rows)
     g->limit = limit_bytes;
     while (n < rows)
         n *= 2;
-    if (n == g->n_rows)
-        return;
-    mem_free(g->rows);
-    g->n_rows = n;
-    g->rows = mem_zalloc(n * sizeof *g->rows);
+    if (n > g->n_rows)
+        grow(g, n);
 }
 
 void
 ghost_add(struct ghost *g, uint64_t hash, uint64_t n_bytes)
 {
-    struct row *set = set_of(g, hash), *to = set;
-
     g->clock += n_bytes;
-    for (int i = 0; i < SET; i++) {
-        if (set[i].mark == mark_of(hash) || !is_recent(g, &set[i])) {
-            to = &set[i];
-            break;
-        }
-        if (now_of(g) - set[i].at > now_of(g) - to->at)
-            to = &set[i];
-    }
-    *to = (struct row){mark_of(hash), now_of(g)};
+    *place_for(g, mark_of(hash)) = (struct row){mark_of(hash), now_of(g)};
 }
 
 bool
 ghost_take(struct ghost *g, uint64_t hash)
 {
-    struct row *set = set_of(g, hash);
+    struct row *set = set_of(g, mark_of(hash));
 
     for (int i = 0; i < SET; i++)
         if (set[i].mark == mark_of(hash)) {

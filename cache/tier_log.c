@@ -166,7 +166,7 @@ job_put(struct job *j)
     if (!put(j))
         atomic_fetch_add(&j->tier->dropped, 1);
     else if (j->what == PUT || j->what == CHAIN)
-        atomic_fetch_add(&j->tier->puts, 1);
+        j->tier->puts_unflushed++; /* counted when it can be found */
 }
 
 static bool
@@ -488,18 +488,20 @@ tier_remove(struct tier *t, struct span uri)
 {
     uint64_t hash[2];
     struct job *j;
+    bool known;
 
     atomic_fetch_add(tier_removals_of(t, uri), 1);
     tier_hash(t, uri, hash);
     if (note_early(t, hash))
         return true;
-    if (!tier_knows(t, uri) && atomic_load(&t->pending_jobs) == 0)
-        return false; /* nor is it on its way */
+    known = tier_knows(t, uri) || atomic_load(&t->pending_bytes) > 0; /* or on its way */
+    if (!known && atomic_load(&t->pending_jobs) == 0)
+        return false;
     (void)directory_remove_all(t->directory, hash[0]);
     j = job_new(t, TOMBSTONE, SPAN_NONE);
     memcpy(j->hash, hash, sizeof hash);
     job_submit(j);
-    return true;
+    return known;
 }
 
 bool

@@ -66,7 +66,7 @@ struct tier {
     struct tier_ring rings[2];
     unsigned n_rings;
     struct ghost *ghost; /* with two rings */
-    uint64_t sequence;
+    uint64_t sequence, puts_unflushed;
     int64_t pause_until_ms; /* after a fault */
     /* --- for all --- */
     pthread_mutex_t spare_lock;

@@ -79,14 +79,21 @@ tier_ring_at(struct tier *t, uint64_t at)
     return t->n_rings > 1 && at >= t->rings[1].from ? &t->rings[1] : &t->rings[0];
 }
 
-/* What was dropped a short while ago, and what would fill the small ring alone, goes to main. */
+static bool
+is_unwritten_ahead(const struct tier_ring *g)
+{
+    return g->at >= atomic_load(&g->top) && g->at + g->tier->region <= g->to;
+}
+
+/* What was dropped a short while ago, and what would fill the small ring alone, goes to main; all
+ * does as long as that has never been full. */
 struct tier_ring *
 tier_ring_for(struct tier *t, uint64_t hash, uint64_t bytes_before)
 {
     struct tier_ring *small = &t->rings[0];
 
-    if (t->n_rings == 1 || bytes_before > (small->to - small->from) / 2 ||
-        ghost_take(t->ghost, hash))
+    if (t->n_rings == 1 || is_unwritten_ahead(main_ring(t)) ||
+        bytes_before > (small->to - small->from) / 2 || ghost_take(t->ghost, hash))
         return main_ring(t);
     return small;
 }
@@ -154,6 +161,8 @@ tier_flush(struct tier *t)
 {
     for (unsigned i = 0; i < t->n_rings; i++)
         tier_ring_flush(&t->rings[i]);
+    atomic_fetch_add(&t->puts, t->puts_unflushed);
+    t->puts_unflushed = 0;
 }
 
 void
@@ -439,7 +448,7 @@ region_empty(struct tier_ring *g, uint64_t end)
 
     tier_flush(t);
     if (is_small(g))
-        ghost_size(t->ghost, (t->bytes - TIER_BASE) / 10 * 9, directory_count(t->directory) / 2);
+        ghost_size(t->ghost, (t->bytes - TIER_BASE) / 10 * 9, directory_count(t->directory));
     directory_take_range(t->directory, g->reclaimed, end, row_taken, &k);
     bytes = kept_read(&k, keep_room(g, end));
     free = !is_pinned(t, g->reclaimed, end) && give_fresh_pages(t, g->reclaimed, end);

@@ -1,4 +1,5 @@
 """The store on disk: what it serves, what it survives, and that it never serves a wrong byte."""
+import functools
 import hashlib
 import os
 import random
@@ -18,12 +19,14 @@ def body_of(target, n=20_000):
 
 
 class OnDisk(Scenario):
+    LINES = ()
+
     def setUp(self):
         self.folder = os.path.join(self.temporary_folder(), "store")
 
     def proxy(self, *lines, megabytes=64, options=""):
         self.p = self.cuttle("cache_dir ufs %s %d 16 256 %s" % (self.folder, megabytes, options),
-                             BIG, *lines)
+                             BIG, *self.LINES, *lines)
         self.wait_ready()
         return self.p
 
@@ -495,6 +498,35 @@ class Spoilt(OnDisk):
         self.assertEqual(self.check(), 0)
 
 
+class WarmInTwoRings(Warm):
+    LINES = ("cache_replacement_policy s3fifo",)
+
+
+class GoneFromTwoRings(Gone):
+    LINES = ("cache_replacement_policy s3fifo",)
+
+
+class AnotherPolicy(OnDisk):
+    def test_what_is_stored_stays(self):
+        o = self.origin(lambda q: storable(body_of(q.target)))
+        for policy, kill in (("s3fifo", False), ("lru", True), ("s3fifo", True), ("lru", False)):
+            self.LINES = ("cache_replacement_policy " + policy,)
+            self.proxy()
+            self.assertIn(": " + policy, self.p.manager("storedir"))
+            for i in range(20):
+                self.assertTrue(self.get(self.p, o.url("/%d" % i)).body == body_of("/%d" % i))
+            if policy == "s3fifo" and not kill:
+                self.written(20)
+            self.p.kill() if kill else self.p.stop()
+        self.assertEqual(len(o.requests), 20)
+
+    def test_heap_names_are_mapped_with_a_note(self):
+        self.LINES = ("cache_replacement_policy heap LFUDA", "memory_replacement_policy heap GDSF")
+        self.proxy()
+        self.assertIn("heap LFUDA is taken as s3fifo", self.p.read("stderr") + self.p.cache_log())
+        self.assertIn(": s3fifo", self.p.manager("storedir"))
+
+
 class Full(OnDisk):
     def test_a_full_disk_costs_no_answer(self):
         """4 MB of room for a store that was promised 64; and then there is more."""
@@ -524,14 +556,24 @@ class Full(OnDisk):
         self.assertGreaterEqual(hits, 10)
 
 
+@functools.lru_cache(4096)
+def crash_body(target):
+    """Small ones in one record, some in pieces, and some that memory does not keep."""
+    n = int(target[1:])
+    size = 1_300_000 if n % 97 == 0 else 200_000 if n % 23 == 0 else 3000 + len(target) * 9000
+    return body_of(target, size)
+
+
 class Crashes(OnDisk):
+    ROUNDS = 6
+
     def test_a_kill_at_any_moment_never_gives_a_wrong_byte(self):
         """Load, a kill, a restart; everything is asked for and compared."""
-        o = self.origin(lambda q: storable(body_of(q.target, 3000 + len(q.target) * 9000)))
+        o = self.origin(lambda q: storable(crash_body(q.target)))
         self.proxy("cache_mem 8 MB", megabytes=8)
         rnd = random.Random(3)
         hits = 0
-        for round_ in range(int(os.environ.get("CUTTLE_ROUNDS", "6"))):
+        for round_ in range(int(os.environ.get("CUTTLE_ROUNDS", self.ROUNDS))):
             stop = threading.Event()
 
             def load(seed):
@@ -555,9 +597,13 @@ class Crashes(OnDisk):
                 r = self.get(self.p, o.url("/%d" % i), "Cache-Control: only-if-cached")
                 if r.status == 200:
                     hits += 1
-                    want = "/%d" % i
-                    self.assertTrue(r.body == body_of(want, 3000 + len(want) * 9000), i)
+                    self.assertTrue(r.body == crash_body("/%d" % i), i)
         self.assertGreater(hits, 0)
+
+
+class CrashesInTwoRings(Crashes):
+    ROUNDS = 3
+    LINES = ("cache_replacement_policy s3fifo",)
 
 
 if __name__ == "__main__":
