@@ -17,7 +17,9 @@
 #define TIERS_MAX 32
 #define READ_THREADS 4
 #define TIER_MARKS 64
+#ifndef TIER_WHOLE_MAX
 #define TIER_WHOLE_MAX (128u << 10) /* larger bodies are chains */
+#endif
 #define TIER_PIECE_MAX (2u << 20)   /* of a chain */
 #define TIER_REMOVALS 256
 #define TIER_SPARE 8

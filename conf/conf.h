@@ -139,7 +139,7 @@ struct conf {
     /* on or off */
     bool via, host_verify_strict, collapsed_forwarding, client_persistent_connections,
         server_persistent_connections, offline_mode, reload_into_ims, dns_v4_first, dns_defnames,
-        strip_query_terms, log_mime_hdrs, memory_cache_off;
+        strip_query_terms, log_mime_hdrs, memory_cache_off, sendfile;
     enum conf_forwarded_for forwarded_for;
     /* strings; NULL when not given */
     const char *visible_hostname, *cache_log, *pid_filename, *hosts_file, *dns_nameservers,

@@ -126,6 +126,7 @@ policy_plain(struct policy *p, const struct conf *c)
     p->reuse = (struct reuse_policy){c->offline_mode, c->reload_into_ims, c->max_stale_ms / 1000};
     p->forwarded_for = (enum forwarded_for)c->forwarded_for;
     p->keep_bytes = c->memory_cache_off ? 0 : (uint64_t)keep;
+    p->sendfile = c->sendfile;
     p->promote_bytes = promoted(c, p->keep_bytes);
     p->spool_bytes = c->n_cache_dirs ? (uint64_t)c->maximum_object_size : 0;
     p->request_body_max = (uint64_t)c->request_body_max_size;

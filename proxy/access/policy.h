@@ -21,7 +21,8 @@ struct policy {
     struct h1_limits request_limits, response_limits;
     struct reuse_policy reuse;
     enum forwarded_for forwarded_for;
-    uint64_t promote_bytes;    /* bodies up to it come from the disk into memory */
+    uint64_t promote_bytes; /* bodies up to it come from the disk into memory */
+    bool sendfile;
     uint64_t spool_bytes;      /* larger ones than keep_bytes, up to it, go to the disk alone */
     uint64_t keep_bytes;       /* larger bodies are not kept: the smaller of maximum_object_size and
                                   .._in_memory */

@@ -84,8 +84,9 @@ wish_range(const struct exchange *x, struct tier_wish *w)
 static bool
 disk_is_asked(struct exchange *x)
 {
-    struct tier_wish w = {
-        .keep_bytes = x->policy->promote_bytes, .parts = x->may_store, .may_send = true};
+    struct tier_wish w = {.keep_bytes = x->policy->promote_bytes,
+                          .parts = x->may_store,
+                          .may_send = x->policy->sendfile};
 
     if (x->stored || x->disk_asked || !x->env->disk || x->background ||
         acl_list_check(x->policy->send_hit, &x->facts) == ACL_DENY)
