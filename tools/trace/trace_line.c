@@ -11,6 +11,9 @@
 
 #include "tools/trace/trace_time.h"
 
+/* 1973 as a time, three years as a duration: tells the two apart where one is missing. */
+#define DURATION_MOST_US INT64_C(100000000000000)
+
 enum {
     FIELDS_MOST = 32,
     ANCHOR_LAST = 12, /* the word stands among the first fields, or it is another log's text */
@@ -264,7 +267,8 @@ read_front(const struct fields *f, int anchor, struct trace_line *t)
         read_time_ending(f, anchor - 3, &t->end_us))
         return true;
     t->duration_us = -1;
-    return anchor >= 2 && read_time_ending(f, anchor - 2, &t->end_us);
+    return anchor >= 2 && read_time_ending(f, anchor - 2, &t->end_us) &&
+           t->end_us >= DURATION_MOST_US;
 }
 
 static void
