@@ -139,22 +139,17 @@ reuse_cacheable(struct reuse *r, struct span url, uint64_t bytes, bool confirms)
     return true;
 }
 
-/* Of the step that the size falls into, the share below the size is counted. */
+/* The step that the size falls into counts whole. */
 void
 reuse_lru_at(const struct reuse *r, uint64_t cache_bytes, uint64_t *hits, uint64_t *hit_bytes)
 {
-    uint32_t step = scale_step(cache_bytes);
-    uint64_t least = scale_least(step);
-    uint64_t next = step + 1 < SCALE_STEPS ? scale_least(step + 1) : UINT64_MAX;
-    double share = (double)(cache_bytes - least + 1) / (double)(next - least);
+    uint32_t last = scale_step(cache_bytes);
 
     *hits = *hit_bytes = 0;
-    for (uint32_t i = 0; i < step; i++) {
+    for (uint32_t i = 0; i <= last; i++) {
         *hits += r->hits_at[i];
         *hit_bytes += r->bytes_at[i];
     }
-    *hits += (uint64_t)(share * (double)r->hits_at[step]);
-    *hit_bytes += (uint64_t)(share * (double)r->bytes_at[step]);
 }
 
 void
