@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-PREDICT = os.environ["PREDICT"]
+PREDICT = os.path.join(os.environ["TOOLS"], "predict")
 
 LINE = "%.3f %6d %s %s %d %s %s - %s -\n"
 

@@ -11,7 +11,8 @@
  *
  * At equal times ends come before arrivals, so a connection can be taken over at once; a request
  * of no duration is there for a moment and counts in the peak. Exact, without randomness. Memory:
- * 24 bytes a request for the caller, 22 for the plan; time is linear per model. */
+ * 24 bytes a request for the caller, 14 for the plan, more while it sorts; time is linear per
+ * model. */
 #ifndef TOOLS_PREDICT_D_DESCRIPTORS_H
 #define TOOLS_PREDICT_D_DESCRIPTORS_H
 

@@ -208,6 +208,15 @@ static const struct option OPTIONS[] = {{"idle-timeout", required_argument, NULL
                                         {"help", no_argument, NULL, O_HELP},
                                         {NULL, 0, NULL, 0}};
 
+static bool
+take_flag(struct command *c, int option)
+{
+    c->minutes |= option == O_MINUTES;
+    c->json |= option == O_JSON;
+    c->help |= option == O_HELP;
+    return option == O_MINUTES || option == O_JSON || option == O_HELP;
+}
+
 static void
 take_option(struct command *c, int option, const char *text)
 {
@@ -239,17 +248,9 @@ take_option(struct command *c, int option, const char *text)
     case O_LIMIT:
         g->limit = (int64_t)number_option("limit", text, 1e15);
         return;
-    case O_MINUTES:
-        c->minutes = true;
-        return;
-    case O_JSON:
-        c->json = true;
-        return;
-    case O_HELP:
-        c->help = true;
-        return;
-    default:
-        exit(EXIT_USAGE);
+    default: /* getopt_long has said what is wrong */
+        if (!take_flag(c, option))
+            exit(EXIT_USAGE);
     }
 }
 
