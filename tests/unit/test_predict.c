@@ -312,6 +312,19 @@ hits_can_be_given_a_duration(void **state)
 }
 
 static void
+overhead_is_added_to_all_but_tunnels(void **state)
+{
+    struct gather_options o = AS_LOGGED;
+    struct gathered *g;
+
+    o.overhead_us = 2000;
+    g = gathered_from(LOG, &o);
+    assert_int_equal(g->requests[0].end_us - g->requests[0].start_us, 1002000);
+    assert_int_equal(g->requests[4].end_us - g->requests[4].start_us, 1000000);
+    gathered_free(&g);
+}
+
+static void
 a_log_without_durations_needs_a_model(void **state)
 {
     struct study_options o = {.gather = AS_LOGGED};
@@ -366,6 +379,7 @@ main(void)
         cmocka_unit_test(the_hierarchy_says_what_went_to_a_server),
         cmocka_unit_test(other_rules_for_hits_can_be_chosen),
         cmocka_unit_test(hits_can_be_given_a_duration),
+        cmocka_unit_test(overhead_is_added_to_all_but_tunnels),
         cmocka_unit_test(a_log_without_durations_needs_a_model),
         cmocka_unit_test(a_first_column_that_counts_is_no_time),
     };

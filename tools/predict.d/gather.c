@@ -157,6 +157,7 @@ add_interval(struct gathered *g, const struct trace_line *t, bool here, uint32_t
         us = o->delay_us > 0 ? o->delay_us : 0;
     if (here && o->hit_delay_us >= 0)
         us = o->hit_delay_us;
+    us += trace_line_is_tunnel(t) ? 0 : o->overhead_us;
     q = new_request(g);
     *q = (struct fd_request){.start_us = trace_line_arrival_us(t),
                              .client = names_number(&g->clients, t->client, NULL),

@@ -30,6 +30,7 @@ struct gather_options {
     enum server_rule servers;
     int64_t delay_us;     /* duration of requests that have none; -1: no model */
     int64_t hit_delay_us; /* duration of hits; -1: as logged */
+    int64_t overhead_us;  /* added to every request that is no tunnel */
     int64_t limit;        /* requests at most; -1: all */
 };
 
