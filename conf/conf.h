@@ -131,9 +131,9 @@ struct conf {
     int64_t connect_timeout_ms, read_timeout_ms, write_timeout_ms, request_timeout_ms,
         request_start_timeout_ms, forward_timeout_ms, client_lifetime_ms,
         client_idle_pconn_timeout_ms, server_idle_pconn_timeout_ms, pconn_lifetime_ms,
-        shutdown_lifetime_ms, dns_timeout_ms, dns_retransmit_interval_ms, positive_dns_ttl_ms,
-        negative_dns_ttl_ms, negative_ttl_ms, max_stale_ms, happy_eyeballs_connect_timeout_ms,
-        tunnel_idle_timeout_ms;
+        readiness_log_interval_ms, shutdown_lifetime_ms, dns_timeout_ms, dns_retransmit_interval_ms,
+        positive_dns_ttl_ms, negative_dns_ttl_ms, negative_ttl_ms, max_stale_ms,
+        happy_eyeballs_connect_timeout_ms, tunnel_idle_timeout_ms;
     /* numbers */
     int64_t workers, max_filedescriptors, logfile_rotate, ipcache_size, forward_max_tries;
     /* on or off */
@@ -143,8 +143,8 @@ struct conf {
     enum conf_forwarded_for forwarded_for;
     /* strings; NULL when not given */
     const char *visible_hostname, *cache_log, *pid_filename, *hosts_file, *dns_nameservers,
-        *append_domain, *event_backend, *cache_replacement_policy, *memory_replacement_policy,
-        *cache_mgr, *cache_effective_user, *cache_effective_group;
+        *append_domain, *event_backend, *readiness_log, *cache_replacement_policy,
+        *memory_replacement_policy, *cache_mgr, *cache_effective_user, *cache_effective_group;
     /* what the reader said: notes are shown at start, errors refuse the configuration; each ends in
      * '\n' */
     struct buf notes, errors;

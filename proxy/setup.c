@@ -431,13 +431,16 @@ setup_parts(struct setup *s)
     conf_ref(s->resolver_conf);
     s->resolver = resolver_options_of(c);
     s->answers = answer_cache_new(&s->resolver);
-    s->manager = manager_new(&(struct manager_options){.store = s->store,
-                                                       .tiers = s->tiers,
-                                                       .answers = s->answers,
-                                                       .name = s->policy->pseudonym.at,
-                                                       .version = CUTTLE_VERSION,
-                                                       .n_workers = s->n_workers,
-                                                       .started_wall_s = clock_wall_s()});
+    s->manager =
+        manager_new(&(struct manager_options){.store = s->store,
+                                              .tiers = s->tiers,
+                                              .answers = s->answers,
+                                              .name = s->policy->pseudonym.at,
+                                              .version = CUTTLE_VERSION,
+                                              .n_workers = s->n_workers,
+                                              .started_wall_s = clock_wall_s(),
+                                              .readiness_log = c->readiness_log,
+                                              .readiness_log_ms = c->readiness_log_interval_ms});
     conf_dump(c, &text);
     manager_config(s->manager, buf_span(&text));
     buf_free(&text);
@@ -559,6 +562,7 @@ setup_rotate(struct setup *s)
     for (unsigned i = 0; i < s->sinks->n; i++)
         (void)access_log_rotate(s->sinks->at[i].log, (int)s->conf->logfile_rotate);
     log_reopen();
+    manager_reopen(s->manager);
 }
 
 void

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "proxy/admin/readiness_log.h"
 
 #define MANAGER_MAGIC 0x3a9a6e20u
 #define RECENT_S 10 /* what "now" means for a rate */
@@ -30,6 +31,7 @@ struct manager {
     const char *backends[MANAGER_WORKERS];
     unsigned n_workers;
     struct sampler sampler;
+    struct readiness_log *readiness_log; /* NULL: none */
 };
 
 static const char TEXT[] = "text/plain; charset=utf-8", HTML[] = "text/html; charset=utf-8";
@@ -75,6 +77,20 @@ sample_now(struct manager *m, int64_t now_ns)
 
     totals_take(now, m->workers, m->n_workers, now_ns);
     sampler_add(&m->sampler, now);
+    if (readiness_log_is_due(m->readiness_log, now_ns))
+        readiness_log_add(m->readiness_log, now, m->n_workers ? m->backends[0] : "none",
+                          m->n_workers);
+    mem_free(now);
+}
+
+static void
+start_log(struct manager *m, const struct manager_options *o)
+{
+    struct totals *now = mem_alloc(sizeof *now);
+
+    totals_take(now, m->workers, 0, m->started_ns);
+    m->readiness_log = readiness_log_open(o->readiness_log, o->readiness_log_ms, now);
+    m->o.readiness_log = NULL;
     mem_free(now);
 }
 
@@ -104,6 +120,8 @@ manager_new(const struct manager_options *o)
     pthread_mutex_init(&m->lock, NULL);
     sampler_init(&m->sampler);
     sample_now(m, m->started_ns);
+    if (o->readiness_log)
+        start_log(m, o);
     return m;
 }
 
@@ -115,6 +133,7 @@ manager_free(struct manager **held)
     CHECK_OBJ(m, MANAGER_MAGIC);
     *held = NULL;
     fds_close(m->statm);
+    readiness_log_close(&m->readiness_log);
     sampler_free(&m->sampler);
     pthread_mutex_destroy(&m->lock);
     buf_free(&m->config);
@@ -166,8 +185,17 @@ manager_tick(struct manager *m)
 
     CHECK_OBJ(m, MANAGER_MAGIC);
     pthread_mutex_lock(&m->lock);
-    if (sampler_is_due(&m->sampler, now_ns))
+    if (sampler_is_due(&m->sampler, now_ns) || readiness_log_is_due(m->readiness_log, now_ns))
         sample_now(m, now_ns);
+    pthread_mutex_unlock(&m->lock);
+}
+
+void
+manager_reopen(struct manager *m)
+{
+    CHECK_OBJ(m, MANAGER_MAGIC);
+    pthread_mutex_lock(&m->lock);
+    readiness_log_reopen(m->readiness_log);
     pthread_mutex_unlock(&m->lock);
 }
 

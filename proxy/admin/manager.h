@@ -21,6 +21,8 @@ struct manager_options {
     const char *name, *version;
     unsigned n_workers;
     int64_t started_wall_s;
+    const char *readiness_log; /* file; NULL: none */
+    int64_t readiness_log_ms;  /* a line each */
 };
 
 struct manager *manager_new(const struct manager_options *o);
@@ -30,6 +32,7 @@ void manager_add_worker(struct manager *m, unsigned id, const struct readiness *
 void manager_names(struct manager *m, const char *name); /* after a reload */
 /* The configuration as `config` shows it; copied. */
 void manager_config(struct manager *m, struct span text);
+void manager_reopen(struct manager *m); /* logs were renamed */
 void manager_tick(
     struct manager *m); /* once a second, from the main thread: samples for 5min and 60min */
 /* path: "/squid-internal-mgr/info", "/metrics", "/". false: no such page. */
