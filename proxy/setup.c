@@ -112,7 +112,7 @@ promoted(const struct conf *c, uint64_t keep)
 }
 
 static void
-policy_plain(struct policy *p, const struct conf *c)
+policy_sizes(struct policy *p, const struct conf *c)
 {
     int64_t keep = c->maximum_object_size_in_memory;
 
@@ -120,29 +120,24 @@ policy_plain(struct policy *p, const struct conf *c)
         keep = c->cache_mem / 8;
     if (keep > c->maximum_object_size)
         keep = c->maximum_object_size;
-    p->pseudonym = pseudonym_of(c);
-    p->request_limits = (struct h1_limits){(size_t)c->request_header_max_size, 32768, 1000};
-    p->response_limits = (struct h1_limits){(size_t)c->reply_header_max_size, 32768, 1000};
-    p->reuse = (struct reuse_policy){c->offline_mode, c->reload_into_ims, c->max_stale_ms / 1000};
-    p->forwarded_for = (enum forwarded_for)c->forwarded_for;
     p->keep_bytes = c->memory_cache_off ? 0 : (uint64_t)keep;
-    p->sendfile = c->sendfile;
     p->promote_bytes = promoted(c, p->keep_bytes);
     p->spool_bytes = c->n_cache_dirs ? (uint64_t)c->maximum_object_size : 0;
+    p->sendfile = c->sendfile;
+    p->request_limits = (struct h1_limits){(size_t)c->request_header_max_size, 32768, 1000};
+    p->response_limits = (struct h1_limits){(size_t)c->reply_header_max_size, 32768, 1000};
     p->request_body_max = (uint64_t)c->request_body_max_size;
-    p->via = c->via;
-    p->collapse = c->collapsed_forwarding;
-    p->host_strict = c->host_verify_strict;
-    p->client_persistent = c->client_persistent_connections;
-    p->server_persistent = c->server_persistent_connections;
-    p->purge_enabled = speaks_of_purge(c);
-    p->manager_ruled = rules_name(&c->http_access, "manager");
-    p->local_ruled =
-        rules_name(&c->http_access, "to_localhost") || rules_name(&c->http_access, "to_linklocal");
+    p->quick_abort_min = c->quick_abort_min < 0 ? UINT64_MAX : (uint64_t)c->quick_abort_min;
+    p->quick_abort_max = c->quick_abort_max < 0 ? UINT64_MAX : (uint64_t)c->quick_abort_max;
+    p->quick_abort_pct = (unsigned)c->quick_abort_pct;
+}
+
+static void
+policy_times(struct policy *p, const struct conf *c)
+{
     p->connect_timeout_ms = c->connect_timeout_ms < c->forward_timeout_ms ? c->connect_timeout_ms
                                                                           : c->forward_timeout_ms;
     p->stagger_ms = c->happy_eyeballs_connect_timeout_ms;
-    p->max_tries = (unsigned)c->forward_max_tries;
     p->server_life_ms = c->pconn_lifetime_ms;
     p->read_timeout_ms = c->read_timeout_ms;
     p->write_timeout_ms = c->write_timeout_ms;
@@ -152,9 +147,26 @@ policy_plain(struct policy *p, const struct conf *c)
     p->client_idle_ms = c->client_idle_pconn_timeout_ms;
     p->server_idle_ms = c->server_idle_pconn_timeout_ms;
     p->tunnel_idle_ms = c->tunnel_idle_timeout_ms;
-    p->quick_abort_min = c->quick_abort_min < 0 ? UINT64_MAX : (uint64_t)c->quick_abort_min;
-    p->quick_abort_max = c->quick_abort_max < 0 ? UINT64_MAX : (uint64_t)c->quick_abort_max;
-    p->quick_abort_pct = (unsigned)c->quick_abort_pct;
+}
+
+static void
+policy_plain(struct policy *p, const struct conf *c)
+{
+    p->pseudonym = pseudonym_of(c);
+    p->reuse = (struct reuse_policy){c->offline_mode, c->reload_into_ims, c->max_stale_ms / 1000};
+    p->forwarded_for = (enum forwarded_for)c->forwarded_for;
+    p->via = c->via;
+    p->collapse = c->collapsed_forwarding;
+    p->host_strict = c->host_verify_strict;
+    p->client_persistent = c->client_persistent_connections;
+    p->server_persistent = c->server_persistent_connections;
+    p->purge_enabled = speaks_of_purge(c);
+    p->manager_ruled = rules_name(&c->http_access, "manager");
+    p->local_ruled =
+        rules_name(&c->http_access, "to_localhost") || rules_name(&c->http_access, "to_linklocal");
+    p->max_tries = (unsigned)c->forward_max_tries;
+    policy_sizes(p, c);
+    policy_times(p, c);
 }
 
 static unsigned

@@ -434,10 +434,11 @@ report(double took_s)
 {
     qsort(run.us, run.n_us, sizeof *run.us, by_size);
     printf("{\"requests\": %llu, \"errors\": %llu, \"not_200\": %llu, \"seconds\": %.4f, "
-           "\"p50_us\": %.0f, \"p99_us\": %.0f, \"kinds\": {",
+           "\"p50_us\": %.0f, \"p99_us\": %.0f, \"p999_us\": %.0f, \"kinds\": {",
            (unsigned long long)run.done, (unsigned long long)run.errors,
            (unsigned long long)run.bad, took_s, run.n_us ? (double)run.us[run.n_us / 2] : 0,
-           run.n_us ? (double)run.us[(uint64_t)run.n_us * 99 / 100] : 0);
+           run.n_us ? (double)run.us[(uint64_t)run.n_us * 99 / 100] : 0,
+           run.n_us ? (double)run.us[(uint64_t)run.n_us * 999 / 1000] : 0);
     for (unsigned i = 0; i < KINDS; i++)
         printf("%s\"%s\": %llu", i ? ", " : "", kind_names[i], (unsigned long long)run.by_kind[i]);
     puts("}}");
