@@ -588,10 +588,17 @@ header_read(struct tier *t)
 {
     struct tier_header h;
 
+    if (lseek(t->fd, 0, SEEK_END) == 0)
+        return false;
     if (!disk_read_at(t->fd, 0, (char *)&h, sizeof h) ||
         memcmp(h.magic, HEADER_MAGIC, sizeof h.magic) != 0 ||
-        h.sum != XXH3_64bits(&h, offsetof(struct tier_header, sum)))
+        h.sum != XXH3_64bits(&h, offsetof(struct tier_header, sum))) {
+        log_event(LOG_WARN,
+                  "cache_dir %s: cuttle.store is no store, or its start is spoilt; it starts "
+                  "empty",
+                  t->path);
         return false;
+    }
     if (h.version != RECORD_VERSION || h.bytes != t->bytes) {
         log_event(LOG_WARN, "cache_dir %s: made for another %s; it starts empty", t->path,
                   h.version != RECORD_VERSION ? "version" : "size");

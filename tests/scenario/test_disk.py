@@ -464,6 +464,25 @@ class Spoilt(OnDisk):
         self.o.answer = lambda q: storable(body_of(q.target))
         self.assertEqual(self.check(), self.N)
 
+    def test_another_version_and_a_spoilt_start_begin_empty_and_say_so(self):
+        version_1 = bytes.fromhex("435554544c452d440100000000000000000000040000000007000000000000000900"
+                                  "000000000000000000000000000000000000000000008b7c999c408e9f2b")
+        for start, says in ((version_1, "made for another version"),
+                            (b"no store at all" * 8, "is no store, or its start is spoilt")):
+            def spoil():
+                with open(self.store(), "r+b") as f:
+                    f.write(start)
+            self.folder += "-"
+            self.fill()
+            self.p.kill()
+            spoil()
+            os.unlink(self.p.path("cache.log"))
+            self.p.start()
+            self.wait_ready()
+            self.assertIn(says + "; it starts empty", self.p.cache_log())
+            self.assertEqual(self.check(), 0)
+            self.p.stop()
+
     def test_another_size_starts_empty(self):
         self.fill()
         self.p.stop()

@@ -77,7 +77,7 @@ def stacked_script(f):
     yield "set boxwidth 0.75"
     yield "set xtics rotate by -35 left noenhanced font ',9'"
     yield "set bmargin 9"
-    yield "set yrange [0:*]"
+    yield "set yrange [0:%s]" % ("100" if f.y.endswith("%") else "*")
     yield "$data << E"
     for x in f.xs():
         yield ",".join([quoted(str(x))] + [number(f.at(s, x) or 0.0) for s in f.series()])
