@@ -2,7 +2,7 @@
 
 BUILD_PACKAGES="cmake ninja-build gcc libc6-dev libev-dev libc-ares-dev zlib1g-dev libpcre2-dev
     libxxhash-dev"
-TEST_PACKAGES="$BUILD_PACKAGES libcmocka-dev python3 iproute2 nftables"
+TEST_PACKAGES="$BUILD_PACKAGES libcmocka-dev python3 iproute2 nftables gnuplot-nox"
 FUZZ_PACKAGES="clang libclang-rt-dev"
 
 say() {

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -43,6 +44,8 @@ enum call {
     PWRITE,
     PREAD,
     PREADV2,
+    SENDFILE,
+    FALLOCATE,
     CALLS
 };
 
@@ -85,6 +88,8 @@ static const int ERRORS[CALLS][6] = {
     [PWRITE] = {ENOSPC, EIO, SHORT, EINTR, TORN, DROPPED},
     [PREAD] = {EIO, SHORT, EINTR, EIO, SHORT, EINTR},
     [PREADV2] = {EIO, SHORT, EAGAIN, EINTR, EAGAIN, EOPNOTSUPP},
+    [SENDFILE] = {EIO, SHORT, EAGAIN, EINTR, EINVAL, EPIPE},
+    [FALLOCATE] = {EOPNOTSUPP, EIO, ENOSPC, EINTR, EOPNOTSUPP, EIO},
 };
 
 __attribute__((constructor)) static void
@@ -398,4 +403,20 @@ TAKE(ssize_t, preadv2, int fd, const struct iovec *at, int n, off_t offset, int 
     if (!fails(PREADV2, &error))
         return NEXT(preadv2)(fd, at, n, offset, flags);
     return error == SHORT ? NEXT(preadv2)(fd, at, n ? 1 : 0, offset, flags) : failure(error);
+}
+
+TAKE(ssize_t, sendfile, int to, int from, off_t *offset, size_t n)
+{
+    int error;
+
+    if (!fails(SENDFILE, &error))
+        return NEXT(sendfile)(to, from, offset, n);
+    return error == SHORT ? NEXT(sendfile)(to, from, offset, n ? 1 : 0) : failure(error);
+}
+
+TAKE(int, fallocate, int fd, int mode, off_t offset, off_t n)
+{
+    int error;
+
+    return fails(FALLOCATE, &error) ? (int)failure(error) : NEXT(fallocate)(fd, mode, offset, n);
 }

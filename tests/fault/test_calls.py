@@ -23,7 +23,7 @@ from harness import (Client, Incomplete, Name, Scenario, chunked, chunks,  # noq
 
 CALLS = ["none", "read", "sendmsg", "accept4", "socket", "connect", "epoll_ctl", "epoll_wait",
          "splice", "pipe2", "shutdown", "setsockopt", "getsockopt", "open", "close", "write",
-         "recvfrom", "datagram", "pwrite", "pread", "preadv2"]
+         "recvfrom", "datagram", "pwrite", "pread", "preadv2", "sendfile", "fallocate"]
 SHORT = 0                  # instead of an errno: one byte is read or written, not more
 ALWAYS = 0x7fffffff
 STALL_S = 4 * harness.TIMEOUT_S  # whatever takes longer hangs

@@ -26,7 +26,7 @@ class Disk(Scenario):
         self.addCleanup(self.plan.close)
         self.o = self.origin(lambda q: storable(body_of(int(q.target[1:])), 'ETag: "a"'))
         self.p = self.cuttle("cache_dir ufs %s/store 16" % folder, "cache_mem 8 MB",
-                             "maximum_object_size 1 MB",
+                             "maximum_object_size 1 MB", "maximum_object_size_in_memory 64 KB",
                              environment={"CUTTLE_FAULTS": os.path.join(folder, "plan")})
         self.ready()
 
@@ -103,9 +103,24 @@ class Disk(Scenario):
         self.storm("preadv2", errno.EIO, errno.EOPNOTSUPP, SHORT)
         self.in_turn("pread", errno.EIO, SHORT, errno.EINTR)
 
+    def test_sending_fails(self):
+        self.everything()
+        self.restart(kill=False)
+        self.storm("sendfile", errno.EINVAL, errno.EIO)
+        self.in_turn("sendfile", SHORT, errno.EAGAIN, errno.EPIPE)
+
+    def test_a_file_system_without_holes(self):
+        self.plan.fail("fallocate", errno.EOPNOTSUPP, times=ALWAYS)
+        self.restart(kill=False)
+        self.everything(rounds=3)
+        self.plan.end()
+        self.restart(kill=False)
+        self.everything()
+        self.in_turn("fallocate", errno.EIO)
+
     def test_everything_by_chance(self):
         for seed in range(1, 3):
-            self.plan.write(["pwrite", "pread", "preadv2"], per_mille=60, seed=seed)
+            self.plan.write(["pwrite", "pread", "preadv2", "sendfile", "fallocate"], per_mille=60, seed=seed)
             together(3, lambda i: self.everything())
             self.restart(kill=seed % 2 == 0)
             together(3, lambda i: self.everything())
