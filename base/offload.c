@@ -5,23 +5,27 @@
  * free it there; a job without a loop may free itself in `work`. Signals stay with the others. */
 #include "base/offload.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 #define OFFLOAD_MAGIC 0x0ff10ad0u
+#define GATHERED_MOST 64
 
 struct offload {
     uint32_t magic;
     pthread_mutex_t lock;
     pthread_cond_t work_there, all_done;
     struct list jobs;
-    unsigned running, n_threads;
-    bool closing;
+    unsigned running, n_threads, n_jobs, n_hurry;
+    int64_t linger_ns; /* 0: a job is taken up at once */
+    bool closing, lingering;
     char name[16]; /* what the kernel keeps of a thread's name */
     pthread_t threads[];
 };
@@ -36,6 +40,39 @@ job_run(struct offload_job *job)
         loop_post(loop, &job->done);
 }
 
+static bool
+is_in_a_hurry(const struct offload *o)
+{
+    return o->closing || o->n_hurry || o->n_jobs >= GATHERED_MOST;
+}
+
+/* Under the lock. */
+static void
+linger(struct offload *o)
+{
+    int64_t end_ns = clock_exact_mono_ns() + o->linger_ns;
+    struct timespec end = {.tv_sec = end_ns / 1000000000, .tv_nsec = end_ns % 1000000000};
+
+    o->lingering = true;
+    while (!is_in_a_hurry(o) && pthread_cond_timedwait(&o->work_there, &o->lock, &end) != ETIMEDOUT)
+        continue;
+    o->lingering = false;
+}
+
+/* Under the lock: until there is a job, or nothing more will come. */
+static void
+wait_for_work(struct offload *o)
+{
+    bool waited = false;
+
+    while (list_empty(&o->jobs) && !o->closing) {
+        pthread_cond_wait(&o->work_there, &o->lock);
+        waited = true;
+    }
+    if (waited && o->linger_ns)
+        linger(o);
+}
+
 static void *
 pool_thread(void *arg)
 {
@@ -44,12 +81,12 @@ pool_thread(void *arg)
 
     pthread_mutex_lock(&o->lock);
     for (;;) {
-        while (list_empty(&o->jobs) && !o->closing)
-            pthread_cond_wait(&o->work_there, &o->lock);
+        wait_for_work(o);
         if (list_empty(&o->jobs))
             break;
         node = o->jobs.next;
         list_remove(node);
+        o->n_jobs--;
         o->running++;
         pthread_mutex_unlock(&o->lock);
         job_run(LIST_OWNER(node, struct offload_job, link));
@@ -80,8 +117,20 @@ threads_start(struct offload *o, unsigned wanted)
     CHECK(o->n_threads > 0);
 }
 
-struct offload *
-offload_new(const char *name, unsigned threads)
+static void
+conditions_init(struct offload *o)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&o->work_there, &attributes);
+    pthread_cond_init(&o->all_done, NULL);
+    pthread_condattr_destroy(&attributes);
+}
+
+static struct offload *
+offload_make(const char *name, unsigned threads, int64_t linger_ns)
 {
     unsigned wanted = threads ? threads : 1;
     struct offload *o = mem_zalloc(sizeof *o + wanted * sizeof o->threads[0]);
@@ -89,8 +138,8 @@ offload_new(const char *name, unsigned threads)
 
     o->magic = OFFLOAD_MAGIC;
     pthread_mutex_init(&o->lock, NULL);
-    pthread_cond_init(&o->work_there, NULL);
-    pthread_cond_init(&o->all_done, NULL);
+    conditions_init(o);
+    o->linger_ns = linger_ns;
     list_init(&o->jobs);
     snprintf(o->name, sizeof o->name, "%s", name);
     sigfillset(&every);
@@ -98,6 +147,18 @@ offload_new(const char *name, unsigned threads)
     threads_start(o, wanted);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return o;
+}
+
+struct offload *
+offload_new(const char *name, unsigned threads)
+{
+    return offload_make(name, threads, 0);
+}
+
+struct offload *
+offload_new_gathering(const char *name, unsigned linger_ms)
+{
+    return offload_make(name, 1, (int64_t)linger_ms * 1000000);
 }
 
 void
@@ -108,7 +169,9 @@ offload_submit(struct offload *o, struct offload_job *job)
     pthread_mutex_lock(&o->lock);
     CHECK(!o->closing);
     list_push_back(&o->jobs, &job->link);
-    pthread_cond_signal(&o->work_there);
+    o->n_jobs++;
+    if (!o->lingering || is_in_a_hurry(o))
+        pthread_cond_signal(&o->work_there);
     pthread_mutex_unlock(&o->lock);
 }
 
@@ -117,8 +180,11 @@ offload_drain(struct offload *o)
 {
     CHECK_OBJ(o, OFFLOAD_MAGIC);
     pthread_mutex_lock(&o->lock);
+    o->n_hurry++;
+    pthread_cond_broadcast(&o->work_there);
     while (o->running > 0 || !list_empty(&o->jobs))
         pthread_cond_wait(&o->all_done, &o->lock);
+    o->n_hurry--;
     pthread_mutex_unlock(&o->lock);
 }
 

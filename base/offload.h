@@ -16,6 +16,9 @@ struct offload_job {
 };
 
 struct offload *offload_new(const char *name, unsigned threads);
+/* One thread that is in no hurry: when there was nothing to do it lets jobs gather for up to
+ * linger_ms, or 64 of them, so that it is not woken for each; draining does not wait for that. */
+struct offload *offload_new_gathering(const char *name, unsigned linger_ms);
 void offload_submit(struct offload *o, struct offload_job *job);
 void offload_drain(struct offload *o); /* waits until all submitted jobs have run */
 void offload_free(struct offload **o); /* drains, joins */

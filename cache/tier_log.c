@@ -18,6 +18,7 @@
 #include "cache/tier_ring.h"
 
 #define HEADER_MAGIC "CUTTLE-D"
+#define WRITER_LINGERS_MS 5
 #define REGION_MIN (256u << 10)
 #define REGION_MAX (16u << 20)
 
@@ -737,7 +738,7 @@ tiers_add(struct tiers *tiers, const struct tier_options *o, char *why, size_t w
         tier_free(t);
         return false;
     }
-    t->writer = offload_new("disk writer", 1);
+    t->writer = offload_new_gathering("disk writer", WRITER_LINGERS_MS);
     tiers->at[tiers->n++] = t;
     job_submit(job_new(t, REBUILD, SPAN_NONE));
     return true;

@@ -115,12 +115,12 @@ tier_is_paused(const struct tier *t)
     return t->pause_until_ms && clock_exact_mono_ns() / 1000000 < t->pause_until_ms;
 }
 
-/* The system would let dirty pages pile up by the gigabyte and then make us wait for all of them;
- * so each stretch is sent on its way when it is full. */
+/* Behind a large body the system would let dirty pages pile up by the gigabyte and then make us
+ * wait for all of them; so each stretch of it is sent on its way. What comes in small is left to
+ * the system, which does it at its leisure. */
 static void
-wrote(struct tier_ring *g, uint64_t end, size_t n_bytes)
+send_on_its_way(struct tier_ring *g, uint64_t end, size_t n_bytes)
 {
-    atomic_fetch_add(&g->tier->written, n_bytes);
     g->unsynced += n_bytes;
     if (g->unsynced < SYNC_BYTES || end < g->from + g->unsynced)
         return;
@@ -146,7 +146,7 @@ tier_ring_flush(struct tier_ring *g)
         g->batch_n == 0 || disk_write_at(g->tier->fd, g->at - g->batch_n, g->batch, g->batch_n);
 
     if (written)
-        wrote(g, g->at, g->batch_n);
+        atomic_fetch_add(&g->tier->written, g->batch_n);
     else
         tier_write_failed(g->tier, "writing");
     for (unsigned i = 0; written && i < g->n_rows; i++)
@@ -191,9 +191,10 @@ emit_direct(struct tier_ring *g, const char *bytes, size_t n)
 {
     if (g->batch_n || n < TIER_BATCH)
         return 0;
-    if (disk_write_at(g->tier->fd, g->at, bytes, n))
-        wrote(g, g->at + n, n);
-    else
+    if (disk_write_at(g->tier->fd, g->at, bytes, n)) {
+        atomic_fetch_add(&g->tier->written, n);
+        send_on_its_way(g, g->at + n, n);
+    } else
         tier_write_failed(g->tier, "writing");
     g->at += n;
     return n;

@@ -142,6 +142,50 @@ free_finishes_the_jobs_and_a_job_without_loop_may_free_itself(void **state)
     assert_int_equal(worked, 50);
 }
 
+/* Long enough that a test which waits for it would be noticed. */
+enum { LINGER_MS = 60000 };
+
+static void
+gathered_jobs_wait_for_others_but_not_when_drained(void **state)
+{
+    struct offload *o = offload_new_gathering("gather", LINGER_MS);
+    struct offload_job jobs[100];
+
+    worked = 0;
+    usleep(20000); /* its thread waits by now */
+    for (unsigned i = 0; i < 10; i++) {
+        jobs[i] = (struct offload_job){.work = work_slowly};
+        offload_submit(o, &jobs[i]);
+    }
+    usleep(20000);
+    assert_int_equal(worked, 0);
+    offload_drain(o);
+    assert_int_equal(worked, 10);
+    for (unsigned i = 0; i < 100; i++) { /* as many as this are not kept waiting */
+        jobs[i] = (struct offload_job){.work = work_slowly};
+        offload_submit(o, &jobs[i]);
+    }
+    for (int i = 0; i < 5000 && worked < 110; i++)
+        usleep(1000);
+    assert_int_equal(worked, 110);
+    offload_free(&o);
+}
+
+static void
+gathered_jobs_run_after_a_while_by_themselves(void **state)
+{
+    struct offload *o = offload_new_gathering("gather", 20);
+    struct offload_job job = {.work = work_slowly};
+
+    worked = 0;
+    usleep(20000);
+    offload_submit(o, &job);
+    for (int i = 0; i < 5000 && worked < 1; i++)
+        usleep(1000);
+    assert_int_equal(worked, 1);
+    offload_free(&o);
+}
+
 int
 main(void)
 {
@@ -149,6 +193,8 @@ main(void)
         cmocka_unit_test(done_comes_on_the_askers_loop),
         cmocka_unit_test(jobs_of_one_thread_run_in_order),
         cmocka_unit_test(drain_waits_for_what_runs_and_what_waits),
+        cmocka_unit_test(gathered_jobs_wait_for_others_but_not_when_drained),
+        cmocka_unit_test(gathered_jobs_run_after_a_while_by_themselves),
         cmocka_unit_test(free_finishes_the_jobs_and_a_job_without_loop_may_free_itself),
     };
 
