@@ -145,6 +145,7 @@ put(struct job *j)
 
     if (atomic_load(&j->tier->generation) != j->generation) /* everything was cleared since */
         return true;
+    j->tier->writing = j->generation;
     switch (j->what) {
     case PIECE:
         return tier_append_piece(j->tier, j->chain, j->at, span_of(j->piece, j->piece_n));

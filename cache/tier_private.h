@@ -20,7 +20,7 @@
 #ifndef TIER_WHOLE_MAX
 #define TIER_WHOLE_MAX (128u << 10) /* larger bodies are chains */
 #endif
-#define TIER_PIECE_MAX (2u << 20)   /* of a chain */
+#define TIER_PIECE_MAX (2u << 20) /* of a chain */
 #define TIER_REMOVALS 256
 #define TIER_SPARE 8
 #define TIER_PENDING_MAX (64u << 20)
@@ -68,6 +68,7 @@ struct tier {
     struct tier_ring rings[2];
     unsigned n_rings;
     struct ghost *ghost; /* with two rings */
+    uint64_t writing;    /* generation of what is being put: that of when it was asked for */
     uint64_t sequence, puts_unflushed;
     int64_t pause_until_ms; /* after a fault */
     /* --- for all --- */

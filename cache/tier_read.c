@@ -281,15 +281,21 @@ blocks_are_sound(const struct tier_read *r)
     return true;
 }
 
-/* Nobody is told of a body that is spoilt in what is at hand; a row that is gone may have been
- * written over while we read. */
+/* A row that is gone was removed, or written over, while we read: in neither case is it what is
+ * asked for. */
+static bool
+is_still_there(const struct tier_read *r)
+{
+    return directory_touch(tier_of(r)->directory, &r->candidates[r->i].row, tier_now_s());
+}
+
+/* Nobody is told of a body that is spoilt in what is at hand. */
 static bool
 is_sound(struct tier_read *r)
 {
     const struct directory_row *row = &r->candidates[r->i].row;
-    bool there = directory_touch(tier_of(r)->directory, row, tier_now_s());
 
-    if (!is_at_hand(r) || (there && row->checked))
+    if (!is_at_hand(r) || row->checked)
         return true;
     if (!blocks_are_sound(r))
         return false;
@@ -337,7 +343,7 @@ judge(struct tier_read *r)
         if (read_again(r))
             return ONCE_MORE;
         forget(r, r->error ? "unreadable bytes" : "no sound record");
-    } else if (fits(r)) {
+    } else if (fits(r) && is_still_there(r)) {
         if (!is_sound(r))
             forget(r, "a spoilt block");
         else if (is_complete(r)) {
@@ -517,8 +523,9 @@ tier_read_is_done(const struct tier_read *r)
 struct entry *
 tier_read_entry(struct tier_read *r)
 {
-    if (r->entry)
-        entry_ref(r->entry);
+    if (r->entry == NULL || !is_still_there(r)) /* removed since it was found? */
+        return NULL;
+    entry_ref(r->entry);
     return r->entry;
 }
 

@@ -93,7 +93,7 @@ record_of(const struct tier *t, struct span uri, const struct entry *e)
     const struct head *h = e->head;
     int64_t age_ms = clock_exact_mono_ns() / 1000000 - h->response_ms;
     struct record r = {
-        .generation = atomic_load(&t->generation),
+        .generation = t->writing,
         .status = h->status,
         .response_wall_ms = tier_wall_ms() - (age_ms > 0 ? age_ms : 0),
         .initial_age_s = h->initial_age_s,
@@ -119,7 +119,7 @@ record_of(const struct tier *t, struct span uri, const struct entry *e)
 bool
 tier_append_piece(struct tier *t, uint64_t chain, uint64_t at, struct span bytes)
 {
-    struct record r = {.generation = atomic_load(&t->generation),
+    struct record r = {.generation = t->writing,
                        .kind = RECORD_PIECE,
                        .chain = chain,
                        .chain_bytes = at,

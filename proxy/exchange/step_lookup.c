@@ -150,7 +150,7 @@ step_disk(struct exchange *x)
         return STEP_WAIT;
     x->stored = tier_read_entry(x->disk);
     if (!x->stored) {
-        tier_read_release(&x->disk);
+        tier_read_cancel(&x->disk);
         return exchange_next(x, &LOOKUP);
     }
     x->from_disk = true;

@@ -151,6 +151,7 @@ class Arguments(Scenario):
         lease = harness.PortLease()
         self.addCleanup(lease.release)
         taken = socket.socket()
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("127.0.0.1", lease.number))
         taken.listen(1)
         self.addCleanup(taken.close)
