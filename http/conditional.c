@@ -62,12 +62,15 @@ may_proceed(const struct fields *f, const struct selected *s, int64_t now_s)
     return since_s < 0 || s->last_modified_s < 0 || s->last_modified_s <= since_s;
 }
 
+/* Without a Last-Modified the Date stands in: nothing has changed since the response was made. In
+ * that very second it may have, twice, and a client that fetched in between must not be told that it
+ * has the last one. */
 static bool
 is_unmodified_since(const struct selected *s, int64_t since_s)
 {
-    int64_t changed_s = s->last_modified_s >= 0 ? s->last_modified_s : s->date_s;
-
-    return since_s >= 0 && changed_s >= 0 && changed_s <= since_s;
+    if (s->last_modified_s >= 0)
+        return s->last_modified_s <= since_s;
+    return s->date_s >= 0 && s->date_s < since_s;
 }
 
 enum precondition
