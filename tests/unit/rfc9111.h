@@ -920,7 +920,8 @@ preconditions_at_a_cache(const struct message *request, const char *etag, int64_
             return PERFORM;
         return reads ? NOT_MODIFIED : FAILED;
     }
-    if (reads && since >= 0 && (last_modified >= 0 ? last_modified : date) <= since)
+    /* Our choice: in the second of the Date itself the representation may have changed again. */
+    if (reads && since >= 0 && (last_modified >= 0 ? last_modified : date + 1) <= since)
         return NOT_MODIFIED;
     return PERFORM;
 }
