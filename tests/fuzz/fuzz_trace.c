@@ -1,6 +1,8 @@
-/* fuzz_trace - a log's line: what is borrowed lies in the line, and no figure is out of range. */
+/* fuzz_trace - a log's line: what is borrowed lies in the line, and no figure is out of range;
+ * what it asks for can be asked for, and names no address. */
 #include "base/check.h"
-#include "tools/trace/trace.h"
+#include "http/uri.h"
+#include "tools/trace/trace_target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,6 +38,28 @@ check_read(const struct trace_line *t)
     trace_line_is_hit(t);
 }
 
+/* The strict parser of requests takes it as we mean it. */
+static void
+check_target(const struct trace_line *t)
+{
+    struct buf room = {0}, text = {0};
+    struct trace_target target;
+    struct arena a;
+    struct uri uri;
+    const char *why;
+
+    arena_init(&a, NULL, 0);
+    if (trace_target(t, SPAN("www.example"), &room, &target)) {
+        buf_addf(&text, "http://%.*s%.*s", SPAN_ARG(target.host), SPAN_ARG(target.path));
+        CHECK(uri_parse_target(buf_span(&text), METHOD_GET, &a, &uri, &why));
+        CHECK(span_eq(uri.host, target.host) && uri.literal.sa.sa_family == AF_UNSPEC);
+        CHECK(target.tunnel ? target.path.n == 0 : span_eq(uri.path, target.path));
+    }
+    arena_free(&a);
+    buf_free(&text);
+    buf_free(&room);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -49,8 +73,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         CHECK(v < TRACE_VERDICTS);
         check_texts(&t, line);
-        if (v == TRACE_OK)
+        if (v == TRACE_OK) {
             check_read(&t);
+            check_target(&t);
+        }
         rest = span_skip(rest, n + 1);
     }
     return 0;

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "tools/trace/trace.h"
+#include "tools/trace/trace_target.h"
 
 #define T0_US INT64_C(1500000000000000) /* 2017-07-14 02:40:00 UTC */
 
@@ -485,6 +485,71 @@ an_empty_file_has_no_lines(void **state)
     trace_reader_close(&r);
 }
 
+/* ---- what a line asks for ---- */
+
+static void
+assert_asks(const char *line, const char *wanted)
+{
+    struct trace_line t = read_line(line);
+    struct buf room = {0};
+    struct trace_target target;
+    char got[256] = "nothing";
+
+    if (trace_target(&t, SPAN("Www.Example:81"), &room, &target))
+        snprintf(got, sizeof(got), "%.*s %.*s%s", SPAN_ARG(target.host), SPAN_ARG(target.path),
+                 target.tunnel ? "tunnel" : "");
+    assert_string_equal(got, wanted);
+    buf_free(&room);
+}
+
+static void
+assert_url_asks(const char *url, const char *wanted)
+{
+    char line[512];
+
+    snprintf(line, sizeof(line), "1500000000.250 100 10.0.0.1 TCP_MISS/200 7890 %s - NONE/- -", url);
+    assert_asks(line, wanted);
+}
+
+static void
+a_request_asks_a_host_for_a_path(void **state)
+{
+    assert_url_asks("GET http://A.Example:8080/b?c", "a.example /b?c");
+    assert_url_asks("GET https://user:word@a.example.", "a.example /");
+    assert_url_asks("GET http://a.example?q", "a.example /?q");
+    assert_url_asks("CONNECT A.example:443", "a.example tunnel");
+}
+
+static void
+an_address_is_asked_for_as_a_name(void **state)
+{
+    assert_url_asks("GET http://192.0.2.1/x", "a192-0-2-1.v4.test /x");
+    assert_url_asks("CONNECT 192.0.2.1:443", "a192-0-2-1.v4.test tunnel");
+    assert_url_asks("CONNECT [2001:db8::1]:443", "a2001-db8--1.v6.test tunnel");
+    assert_url_asks("GET http://[2001:db8::]/", "a2001-db8--0.v6.test /");
+}
+
+static void
+bytes_that_no_request_line_carries_are_escaped(void **state)
+{
+    assert_url_asks("GET http://a.example/b\\c\xc3\xa9|d#e", "a.example /b%5Cc%C3%A9%7Cd");
+}
+
+static void
+a_path_or_an_object_is_of_the_default_host(void **state)
+{
+    assert_asks("10.0.0.1 - - [14/Jul/2017:02:40:00 +0000] \"GET /a HTTP/1.1\" 200 5", "www.example /a");
+    assert_asks("12345 678", "www.example /12345");
+}
+
+static void
+what_no_resolver_takes_is_not_asked_for(void **state)
+{
+    assert_url_asks("GET ftp://a.example/b", "nothing");
+    assert_url_asks("GET http://127.1/", "nothing");
+    assert_url_asks("GET http://a..example/", "nothing");
+}
+
 int
 main(void)
 {
@@ -510,6 +575,11 @@ main(void)
         cmocka_unit_test(lists_are_read),
         cmocka_unit_test(hits_are_told_by_the_word),
         cmocka_unit_test(only_answers_to_get_are_cacheable),
+        cmocka_unit_test(a_request_asks_a_host_for_a_path),
+        cmocka_unit_test(an_address_is_asked_for_as_a_name),
+        cmocka_unit_test(bytes_that_no_request_line_carries_are_escaped),
+        cmocka_unit_test(a_path_or_an_object_is_of_the_default_host),
+        cmocka_unit_test(what_no_resolver_takes_is_not_asked_for),
         cmocka_unit_test(a_plain_file_is_read_to_its_end_without_a_newline),
         cmocka_unit_test(a_gzip_file_is_told_by_its_first_bytes),
         cmocka_unit_test(a_cut_gzip_file_gives_what_it_has_and_says_so),

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tools/predict.d/names.h"
+#include "tools/trace/names.h"
 #include "tools/predict.d/scale.h"
 
 struct reuse {

@@ -1,9 +1,9 @@
-/* tools/predict.d/names.h - texts to small numbers: clients, hosts, URLs.
+/* tools/trace/names.h - texts to small numbers: clients, hosts, URLs.
  *
  * Kept is a 64-bit hash of each text, not the text: two of ten million would be taken for one with
  * a chance of about five in a million. 24 to 48 bytes a name. */
-#ifndef TOOLS_PREDICT_D_NAMES_H
-#define TOOLS_PREDICT_D_NAMES_H
+#ifndef TOOLS_TRACE_NAMES_H
+#define TOOLS_TRACE_NAMES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* tools/predict.d/names.c - open addressing, at most half full. */
-#include "tools/predict.d/names.h"
+/* tools/trace/names.c - open addressing, at most half full. */
+#include "tools/trace/names.h"
 
 #include <xxhash.h>
 
