@@ -4,7 +4,7 @@
 #define PROXY_WORKER_H
 
 #include "dns/resolver.h"
-#include "proxy/access/policy.h"
+#include "proxy/policy/policy.h"
 #include "proxy/log/log_sinks.h"
 #include "proxy/net/intercept.h"
 

@@ -72,7 +72,7 @@ client_respond(void *responder, const struct outgoing *o)
 static void
 write_timeout(struct client *c)
 {
-    loop_timer_set(&c->timer, client_wait_ms(c, exchange_policy(c->x)->write_timeout_ms));
+    loop_timer_set(&c->timer, client_wait_ms(c, exchange_policy(c->x)->client.write_timeout_ms));
 }
 
 void

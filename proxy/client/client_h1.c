@@ -76,7 +76,7 @@ int64_t
 client_wait_ms(const struct client *c, int64_t wish_ms)
 {
     const struct policy *p = c->x ? exchange_policy(c->x) : policy_of(c);
-    int64_t left_ms = c->born_ms + p->lifetime_ms - clock_mono_ms();
+    int64_t left_ms = c->born_ms + p->client.lifetime_ms - clock_mono_ms();
 
     return wish_ms < left_ms ? wish_ms : left_ms;
 }
@@ -155,7 +155,7 @@ client_open(struct client_env *env, int fd, const struct client_arrival *from)
     env->n_clients++;
     fds_note(fd, span_of(text, addr_format_port(&from->peer, text)));
     fds_purpose(fd, FD_CLIENT_IDLE);
-    loop_timer_set(&c->timer, policy_of(c)->request_start_timeout_ms);
+    loop_timer_set(&c->timer, policy_of(c)->client.request_start_timeout_ms);
     transport_want(&c->transport, LOOP_READ);
 }
 
@@ -224,7 +224,7 @@ start_exchange(struct client *c, struct span rest, size_t head_size, const struc
         r->method != METHOD_PUT && r->method != METHOD_PATCH)
         body.how = FRAMING_NONE;
     c->keep_alive =
-        h1_keeps_alive_request(r) && !framing->must_close && exchange_policy(x)->client_persistent;
+        h1_keeps_alive_request(r) && !framing->must_close && exchange_policy(x)->client.persistent;
     c->minor0 = r->minor == 0;
     keep_rest(c, rest);
     if (has_body)
@@ -263,7 +263,7 @@ head_incomplete(struct client *c, struct span bytes)
     }
     if (c->phase !=
         CLIENT_HEAD) /* the clock runs from the first byte; later bytes do not set it back */
-        loop_timer_set(&c->timer, policy_of(c)->request_timeout_ms);
+        loop_timer_set(&c->timer, policy_of(c)->client.request_timeout_ms);
     c->phase = CLIENT_HEAD;
     client_interest(c);
 }
@@ -273,7 +273,7 @@ head_incomplete(struct client *c, struct span bytes)
 static enum h1_result
 parse_head(struct exchange *x, struct span head, size_t *used, enum h1_reason *why)
 {
-    enum h1_result result = h1_parse_request(head, &exchange_policy(x)->request_limits,
+    enum h1_result result = h1_parse_request(head, &exchange_policy(x)->client.head_limits,
                                              exchange_arena(x), exchange_request(x), used, why);
 
     fields_remove(&exchange_request(x)->fields, FIELD_PROXY_AUTHORIZATION);
@@ -320,7 +320,7 @@ go_idle(struct client *c)
     buf_free(&c->in);
     fds_purpose(transport_fd(&c->transport), FD_CLIENT_IDLE);
     move_to(c, &c->env->idle);
-    loop_timer_set(&c->timer, client_wait_ms(c, policy_of(c)->client_idle_ms));
+    loop_timer_set(&c->timer, client_wait_ms(c, policy_of(c)->client.idle_ms));
     client_interest(c);
 }
 

@@ -18,7 +18,7 @@
 bool
 exchange_denies_local(const struct exchange *x)
 {
-    return !x->policy->local_ruled && !x->background && !addr_is_loopback(&x->client.peer);
+    return !x->policy->request.local_ruled && !x->background && !addr_is_loopback(&x->client.peer);
 }
 
 /* Only compared with marks of this process. */

@@ -94,9 +94,10 @@ parts_look(struct exchange *x)
 
     if (!e)
         return;
-    r = reuse_decide(&x->request, &x->cc, e->head, x->rule, &x->policy->reuse, clock_mono_ms());
+    r = reuse_decide(&x->request, &x->cc, e->head, x->rule, &x->policy->request.reuse,
+                     clock_mono_ms());
     if ((r.verdict != REUSE_SERVE && r.verdict != REUSE_SERVE_STALE) ||
-        acl_list_check(x->policy->send_hit, &x->facts) == ACL_DENY) {
+        acl_list_check(x->policy->request.send_hit, &x->facts) == ACL_DENY) {
         entry_unref(&e);
         return;
     }

@@ -111,12 +111,12 @@ step_admit(struct exchange *x)
         !x->client.intercepts && x->request.method != METHOD_CONNECT && is_own_page(x);
     if (!expectation_is_known(x))
         return exchange_fail(x, FAULT_EXPECTATION, 0);
-    if (x->policy->request_body_max && x->framing.how == FRAMING_LENGTH &&
-        x->framing.length > x->policy->request_body_max)
+    if (x->policy->request.body_max_bytes && x->framing.how == FRAMING_LENGTH &&
+        x->framing.length > x->policy->request.body_max_bytes)
         return exchange_fail(x, FAULT_BODY_TOO_LARGE, 0);
     if (u->form == URI_ABSOLUTE && !x->facts.is_manager && !span_eq(u->scheme, SPAN("http")))
         return refuse_scheme(x);
-    if (x->request.method == METHOD_PURGE && !x->policy->purge_enabled)
+    if (x->request.method == METHOD_PURGE && !x->policy->request.purge_enabled)
         return exchange_fail(x, FAULT_DENIED, 0);
     if (!x->facts.is_manager && forwarding_is_loop(&x->request.fields, x->policy->pseudonym))
         return exchange_fail(x, FAULT_LOOP, 0);
@@ -178,14 +178,15 @@ denied(struct exchange *x)
 static enum step
 step_access(struct exchange *x)
 {
-    if (x->facts.is_manager && !x->policy->manager_ruled && !addr_is_loopback(&x->client.peer))
+    if (x->facts.is_manager && !x->policy->request.manager_ruled &&
+        !addr_is_loopback(&x->client.peer))
         return denied(x);
     if (x->dst) {
         x->facts.dst = x->dst->at;
         x->facts.n_dst = x->dst->status == DNS_OK ? x->dst->n : 0;
         x->facts.dst_known = true;
     }
-    switch (acl_list_check(x->policy->http_access, &x->facts)) {
+    switch (acl_list_check(x->policy->request.http_access, &x->facts)) {
     case ACL_ALLOW:
         return allowed(x);
     case ACL_NEED_DST:

@@ -61,10 +61,10 @@ fields_to_send(struct exchange *x, bool upgrade)
         fields_remove(&f, FIELD_IF_MODIFIED_SINCE);
     }
     parts_change_request(x, &f);
-    if (x->policy->via)
+    if (x->policy->request.via)
         forwarding_add_via(&f, &x->arena, x->request.minor, x->policy->pseudonym);
     if (!x->background)
-        forwarding_add_client(&f, &x->arena, x->policy->forwarded_for, peer_text(x));
+        forwarding_add_client(&f, &x->arena, x->policy->request.forwarded_for, peer_text(x));
     if (upgrade) {
         fields_add_id(&f, &x->arena, FIELD_UPGRADE, protocols);
         fields_add_id(&f, &x->arena, FIELD_CONNECTION, SPAN("Upgrade"));

@@ -78,8 +78,8 @@ const struct fill_events exchange_fill_events = {fill_interim, fill_head, fill_u
 static bool
 stale_may_stand_in(struct exchange *x, unsigned status)
 {
-    return x->stored && reuse_after_failure(&x->cc, x->stored->head, x->rule, &x->policy->reuse,
-                                            status, clock_mono_ms());
+    return x->stored && reuse_after_failure(&x->cc, x->stored->head, x->rule,
+                                            &x->policy->request.reuse, status, clock_mono_ms());
 }
 
 static enum step
@@ -112,7 +112,7 @@ cleaned(struct exchange *x)
     r.fields.at = arena_alloc(&x->arena, r.fields.cap * sizeof *r.fields.at);
     memcpy(r.fields.at, x->response->fields.at, n * sizeof *r.fields.at);
     forwarding_clean(&r.fields);
-    if (x->policy->via)
+    if (x->policy->request.via)
         forwarding_add_via(&r.fields, &x->arena, r.minor, x->policy->pseudonym);
     return r;
 }
@@ -241,14 +241,14 @@ worth_storing(const struct exchange *x, uint64_t length)
     if (!x->may_store || !x->ticket)
         return false;
     return (int64_t)(length == LENGTH_UNKNOWN ? INT64_MAX : (int64_t)length) >=
-               x->policy->conf->minimum_object_size &&
-           acl_list_check(x->policy->store_miss, &x->facts) != ACL_DENY;
+               x->policy->request.minimum_bytes &&
+           acl_list_check(x->policy->request.store_miss, &x->facts) != ACL_DENY;
 }
 
 static bool
 worth_keeping(const struct exchange *x, uint64_t length)
 {
-    return (length == LENGTH_UNKNOWN || length <= x->policy->keep_bytes) &&
+    return (length == LENGTH_UNKNOWN || length <= x->policy->request.keep_bytes) &&
            worth_storing(x, length);
 }
 
@@ -256,12 +256,12 @@ worth_keeping(const struct exchange *x, uint64_t length)
 static bool
 worth_spooling(const struct exchange *x, const struct arrival *a)
 {
-    return x->policy->spool_bytes > 0 && x->env->disk && !a->is_part && !a->before &&
+    return x->policy->request.spool_bytes > 0 && x->env->disk && !a->is_part && !a->before &&
            x->response->status != 206 &&
            (a->length == LENGTH_UNKNOWN
                 ? x->stored_ok
-                : a->length > x->policy->keep_bytes && a->length <= x->policy->spool_bytes &&
-                      worth_storing(x, a->length));
+                : a->length > x->policy->request.keep_bytes &&
+                      a->length <= x->policy->request.spool_bytes && worth_storing(x, a->length));
 }
 
 /* What was not for all says so to those who come next; a part is no word about the whole. */
@@ -294,7 +294,7 @@ static void
 reserve_for_post(struct exchange *x)
 {
     if (x->request.method != METHOD_POST || x->ticket || x->host_elsewhere ||
-        acl_list_check(x->policy->cache, &x->facts) == ACL_DENY)
+        acl_list_check(x->policy->request.cache, &x->facts) == ACL_DENY)
         return;
     x->key = cache_key_of(x->url);
     x->may_store = true;
@@ -383,7 +383,7 @@ take_answer(struct exchange *x, struct arrival *a)
               &(struct fill_keeping){.stored = x->stored_ok,
                                      .alone = alone,
                                      .spool = a->spool,
-                                     .keep_bytes = x->policy->keep_bytes,
+                                     .keep_bytes = x->policy->request.keep_bytes,
                                      .uri = x->url});
     if (body_state(x->entry->body) == BODY_FAILED) /* nothing of it has gone out yet */
         return exchange_fail(x, body_fault(x->entry->body), 0);

@@ -10,7 +10,7 @@
 static bool
 cache_allows(struct exchange *x)
 {
-    enum acl_answer a = acl_list_check(x->policy->cache, &x->facts);
+    enum acl_answer a = acl_list_check(x->policy->request.cache, &x->facts);
 
     return a != ACL_DENY;
 }
@@ -20,7 +20,8 @@ how_hit(const struct exchange *x)
 {
     if (x->collapsed)
         return HOW_COLLAPSED;
-    if (x->policy->reuse.offline && x->reuse.freshness.age_s > x->reuse.freshness.lifetime_s)
+    if (x->policy->request.reuse.offline &&
+        x->reuse.freshness.age_s > x->reuse.freshness.lifetime_s)
         return HOW_OFFLINE_HIT;
     if (x->stored->head->status >= 400)
         return HOW_NEGATIVE_HIT;
@@ -41,7 +42,7 @@ static void
 decide_reuse(struct exchange *x)
 {
     x->reuse = reuse_decide(&x->request, &x->cc, x->stored ? x->stored->head : NULL, x->rule,
-                            &x->policy->reuse, clock_mono_ms());
+                            &x->policy->request.reuse, clock_mono_ms());
     x->fwd = x->stored ? x->reuse.why : x->vary_miss ? "vary-miss" : "uri-miss";
 }
 
@@ -53,7 +54,7 @@ look(struct exchange *x)
     x->stored = store_lookup(x->env->store, &x->key, &x->request, &x->vary_miss);
     if (x->stored && body_state(x->stored->body) == BODY_FAILED)
         entry_unref(&x->stored);
-    if (x->stored && acl_list_check(x->policy->send_hit, &x->facts) == ACL_DENY)
+    if (x->stored && acl_list_check(x->policy->request.send_hit, &x->facts) == ACL_DENY)
         entry_unref(&x->stored);
     if (!x->stored && x->range) {
         parts_look(x);
@@ -84,12 +85,12 @@ wish_range(const struct exchange *x, struct tier_wish *w)
 static bool
 disk_is_asked(struct exchange *x)
 {
-    struct tier_wish w = {.keep_bytes = x->policy->promote_bytes,
+    struct tier_wish w = {.keep_bytes = x->policy->request.promote_bytes,
                           .parts = x->may_store,
-                          .may_send = x->policy->sendfile};
+                          .may_send = x->policy->request.sendfile};
 
     if (x->stored || x->disk_asked || !x->env->disk || x->background ||
-        acl_list_check(x->policy->send_hit, &x->facts) == ACL_DENY)
+        acl_list_check(x->policy->request.send_hit, &x->facts) == ACL_DENY)
         return false;
     x->disk_asked = true;
     wish_range(x, &w);
@@ -186,7 +187,7 @@ after_wait(struct exchange *x)
 static bool
 may_collapse(const struct exchange *x)
 {
-    return x->policy->collapse && x->waits < WAITS_MAX && x->may_store &&
+    return x->policy->request.collapse && x->waits < WAITS_MAX && x->may_store &&
            (!x->range || x->whole_asked) &&
            (x->stored || !conditional_is_present(&x->request.fields)) && !x->cc.no_store &&
            !x->cc.no_cache;

@@ -43,7 +43,7 @@ open_tunnel(struct exchange *x, int server_fd, struct span head, unsigned status
                                                .server_fd = server_fd,
                                                .to_server = buf_span(&early),
                                                .to_client = head,
-                                               .idle_ms = x->policy->tunnel_idle_ms,
+                                               .idle_ms = x->policy->request.tunnel_idle_ms,
                                                .scratch = x->env->upstream->scratch,
                                                .scratch_bytes = x->env->upstream->scratch_bytes,
                                                .ended = tunnel_ended,
@@ -106,8 +106,8 @@ dial_target(struct exchange *x)
     x->asked_server = true;
     x->how = HOW_TUNNEL;
     x->dial = dial_start(x->env->loop, x->dst->at, policy_tries(x->policy, x->dst->n),
-                         x->request.uri.port, x->policy->connect_timeout_ms, x->policy->stagger_ms,
-                         connect_dialled, x);
+                         x->request.uri.port, x->policy->upstream.connect_timeout_ms,
+                         x->policy->upstream.stagger_ms, connect_dialled, x);
     return STEP_WAIT;
 }
 

@@ -118,7 +118,7 @@ log_elsewhere(struct exchange *x)
     (void)addr_format_port(&x->client.destination, there);
     log_event_every(REPEAT_MS, LOG_WARN, "diverted: %.*s is not at %s as far as we know: %s",
                     SPAN_ARG(host), there,
-                    x->policy->host_strict ? "refused" : "passed on without the store");
+                    x->policy->request.host_strict ? "refused" : "passed on without the store");
 }
 
 static enum step
@@ -127,7 +127,7 @@ host_is_elsewhere(struct exchange *x)
     log_elsewhere(x);
     x->host_elsewhere = true;
     counter_add(COUNTER_HOST_ELSEWHERE, 1);
-    if (x->policy->host_strict)
+    if (x->policy->request.host_strict)
         return refuse(x, FAULT_HOST_ELSEWHERE, NULL);
     return exchange_next(x, &LOOKUP);
 }

@@ -99,7 +99,7 @@ fill_fail_later(void *owner)
 static bool
 is_old(const struct fill *f)
 {
-    int64_t life_ms = f->policy->server_life_ms;
+    int64_t life_ms = f->policy->upstream.life_ms;
 
     return life_ms > 0 && f->conn && clock_mono_ms() - f->conn->born_ms > life_ms;
 }
@@ -108,11 +108,11 @@ void
 fill_finish(struct fill *f)
 {
     struct conn *c = f->conn;
-    bool keep = f->keep_alive && f->request_sent && f->policy->server_persistent && !is_old(f);
+    bool keep = f->keep_alive && f->request_sent && f->policy->upstream.persistent && !is_old(f);
 
     f->conn = NULL;
     if (keep)
-        idle_put(&c, f->policy->server_idle_ms);
+        idle_put(&c, f->policy->upstream.idle_ms);
     else
         conn_close(&c);
     if (f->entry) {
@@ -136,9 +136,10 @@ worth_finishing(const struct fill *f)
         length == LENGTH_UNKNOWN)
         return false;
     left = length - have;
-    if (left <= f->policy->quick_abort_min)
+    if (left <= f->policy->upstream.quick_abort_min)
         return true;
-    return left <= f->policy->quick_abort_max || have * 100 >= length * f->policy->quick_abort_pct;
+    return left <= f->policy->upstream.quick_abort_max ||
+           have * 100 >= length * f->policy->upstream.quick_abort_pct;
 }
 
 bool

@@ -16,7 +16,7 @@
 #include "cache/store.h"
 #include "dns/resolver.h"
 #include "http/h1_frame.h"
-#include "proxy/access/policy.h"
+#include "proxy/policy/policy.h"
 #include "proxy/upstream/idle.h"
 
 struct upstream { /* one per worker */

@@ -107,7 +107,7 @@ dialled(void *owner, int fd, const struct addr *to)
 static bool
 may_reuse(const struct fill *f)
 {
-    return f->policy->server_persistent && !f->request_body && !f->wants_upgrade &&
+    return f->policy->upstream.persistent && !f->request_body && !f->wants_upgrade &&
            method_is_idempotent(f->method) && !f->retried;
 }
 
@@ -134,7 +134,8 @@ fill_reach(struct fill *f)
     }
     f->asked_ns = clock_mono_ns();
     f->dial = dial_start(f->up->loop, f->answer->at, policy_tries(f->policy, f->answer->n), f->port,
-                         f->policy->connect_timeout_ms, f->policy->stagger_ms, dialled, f);
+                         f->policy->upstream.connect_timeout_ms, f->policy->upstream.stagger_ms,
+                         dialled, f);
 }
 
 static void

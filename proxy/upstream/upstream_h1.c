@@ -61,7 +61,7 @@ sending_failed(struct fill *f, int error)
     }
     f->keep_alive = false;
     transport_want(&f->conn->transport, LOOP_READ);
-    loop_timer_set(&f->conn->timer, f->policy->read_timeout_ms);
+    loop_timer_set(&f->conn->timer, f->policy->upstream.read_timeout_ms);
 }
 
 void
@@ -94,7 +94,7 @@ fill_send(struct fill *f)
         return;
     }
     if (f->conn)
-        loop_timer_set(&f->conn->timer, f->policy->read_timeout_ms);
+        loop_timer_set(&f->conn->timer, f->policy->upstream.read_timeout_ms);
 }
 
 /* The body follows the head at once, or waits for a 100 when the client waits for one too. */
@@ -148,7 +148,7 @@ fill_timed_out(void *owner)
     struct fill *f = owner;
 
     if (f->awaiting_room) { /* we are the ones who do not read */
-        loop_timer_set(&f->conn->timer, f->policy->read_timeout_ms);
+        loop_timer_set(&f->conn->timer, f->policy->upstream.read_timeout_ms);
         return;
     }
     if (client_is_silent(f))
@@ -251,7 +251,8 @@ fill_parse(struct fill *f, struct span bytes)
     struct buf own;
 
     while (f->phase == FILL_HEAD) {
-        switch (h1_parse_response(bytes, &f->policy->response_limits, f->arena, &r, &used, &why)) {
+        switch (
+            h1_parse_response(bytes, &f->policy->upstream.head_limits, f->arena, &r, &used, &why)) {
         case H1_BAD:
             bad_head(f, why);
             return;
@@ -406,7 +407,7 @@ read_once(struct fill *f)
     }
     f->bytes_in += (size_t)got;
     counter_add(COUNTER_SERVER_BYTES_IN, (size_t)got);
-    loop_timer_set(&f->conn->timer, f->policy->read_timeout_ms);
+    loop_timer_set(&f->conn->timer, f->policy->upstream.read_timeout_ms);
     if (!direct) {
         take_chunked(f, span_of(at, (size_t)got));
         return fill_is_live(f) && (size_t)got == room;
@@ -469,7 +470,7 @@ read_head(struct fill *f)
     }
     f->bytes_in += (size_t)got;
     counter_add(COUNTER_SERVER_BYTES_IN, (size_t)got);
-    loop_timer_set(&f->conn->timer, f->policy->read_timeout_ms);
+    loop_timer_set(&f->conn->timer, f->policy->upstream.read_timeout_ms);
     if (f->in.n) {
         buf_add(&f->in, span_of(f->up->scratch, (size_t)got));
         fill_parse(f, buf_span(&f->in));
