@@ -253,6 +253,7 @@ start_exchanges(struct worker *w)
     policy_ref(w->o.policy);
     list_init(&w->exchanges.all);
     list_init(&w->exchanges.spare);
+    context_pool_init(&w->exchanges.contexts);
     w->exchanges.owner = w;
     w->exchanges.log = worker_log;
     w->exchanges.page = worker_page;

@@ -92,28 +92,26 @@ go_busy(struct client *c)
     loop_timer_set(&c->timer, client_wait_ms(c, INT64_MAX));
 }
 
-static struct exchange_client
-who_asks(struct client *c)
+static struct exchange *
+exchange_for(struct client *c)
 {
-    return (struct exchange_client){.ops = &client_responder,
-                                    .responder = c,
-                                    .wake = &c->pump,
-                                    .peer = c->from.peer,
-                                    .local = *c->from.local,
-                                    .port_name = c->from.port_name,
-                                    .intercepts = c->from.intercepts,
-                                    .destination = c->from.destination};
+    struct exchange_client to = {&client_responder, c, &c->pump};
+    struct asker from = {.peer = c->from.peer,
+                         .local = *c->from.local,
+                         .port_name = c->from.port_name,
+                         .intercepts = c->from.intercepts,
+                         .destination = c->from.destination};
+
+    return exchange_new(c->env->exchanges, &to, &from);
 }
 
 static void
 client_refuse(struct client *c, enum fault why, const char *detail)
 {
-    struct exchange_client from = who_asks(c);
-
     c->keep_alive = false;
     c->refused = true;
     if (!c->x)
-        c->x = exchange_new(c->env->exchanges, &from);
+        c->x = exchange_for(c);
     go_busy(c);
     exchange_refuse(c->x, why, detail);
 }
@@ -283,8 +281,7 @@ parse_head(struct exchange *x, struct span head, size_t *used, enum h1_reason *w
 static void
 client_parse(struct client *c, struct span bytes)
 {
-    struct exchange_client from = who_asks(c);
-    struct exchange *x = exchange_new(c->env->exchanges, &from);
+    struct exchange *x = exchange_for(c);
     struct span head = arena_copy(exchange_arena(x), head_bytes(bytes));
     struct framed framing;
     enum h1_reason why;

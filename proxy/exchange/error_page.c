@@ -74,11 +74,12 @@ error_page_write(struct buf *b, const struct exchange *x, enum fault why)
     date_format(clock_wall_s(), date);
     add_head(b, fault_status(why));
     buf_addf(b, "<p>%s</p>\n", fault_sentence(why));
-    add_line(b, "Asked for: <code>", x->url, "</code>");
-    add_line(b, "The system says: ", span_str(x->error ? strerror(x->error) : NULL), ".");
-    add_line(b, "Detail: ", span_str(x->fault_detail), "");
-    add_line(b, "Questions go to ", span_str(x->policy->request.cache_mgr), ".");
+    add_line(b, "Asked for: <code>", x->context->url, "</code>");
+    add_line(b, "The system says: ", span_str(x->answer.error ? strerror(x->answer.error) : NULL),
+             ".");
+    add_line(b, "Detail: ", span_str(x->answer.fault_detail), "");
+    add_line(b, "Questions go to ", span_str(x->context->policy->request.cache_mgr), ".");
     BUF_ADD(b, "<footer>");
-    add_escaped(b, x->policy->pseudonym);
+    add_escaped(b, x->context->policy->pseudonym);
     buf_addf(b, " (cuttle), %s, %s</footer>\n</body></html>\n", date, fault_page(why));
 }

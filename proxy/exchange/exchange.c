@@ -1,6 +1,6 @@
 /* The driver: an exchange moves in small steps, and only exchange_resume() runs them. Asked for
  * from inside a step it notes the wish and the driver goes round again, so that no step is nested
- * in another. Memory is recycled per worker, arena block included. */
+ * in another. Memory is recycled per worker. */
 #include "proxy/exchange/exchange.h"
 
 #include <stdlib.h>
@@ -13,28 +13,10 @@
 
 #define SPARES 64
 
-/* Without a rule of the operator, what listens on this machine alone is for clients of this
- * machine. */
-bool
-exchange_denies_local(const struct exchange *x)
-{
-    return !x->policy->request.local_ruled && !x->background && !addr_is_loopback(&x->client.peer);
-}
-
-/* Only compared with marks of this process. */
-uint32_t
-exchange_client_mark(const struct exchange *x)
-{
-    char text[ADDR_TEXT_MAX];
-    struct cache_key key = cache_key_of(span_of(text, addr_format(&x->client.peer, text)));
-
-    return (uint32_t)key.digest[0] | 1;
-}
-
 bool
 exchange_is_head(const struct exchange *x)
 {
-    return x->request.method == METHOD_HEAD;
+    return x->context->request.method == METHOD_HEAD;
 }
 
 static void
@@ -56,47 +38,60 @@ exchange_memory(struct exchange_env *env)
     return x;
 }
 
-struct exchange *
-exchange_new(struct exchange_env *env, const struct exchange_client *c)
+/* Takes the context over. */
+static struct exchange *
+exchange_in(struct exchange_env *env, struct context *c)
 {
     struct exchange *x = exchange_memory(env);
 
-    memset(x, 0, offsetof(struct exchange, lent));
+    memset(x, 0, sizeof *x);
     x->magic = EXCHANGE_MAGIC;
     x->env = env;
-    x->policy = env->policy;
-    policy_ref(x->policy);
-    if (c)
-        x->client = *c;
-    x->state = &ADMIT;
-    arena_init(&x->arena, x->lent, sizeof x->lent);
+    x->context = c;
     loop_task_init(&x->resume, exchange_resume_task, x);
-    list_init(&x->waiter.link);
-    x->cc = CACHE_CONTROL_NONE;
-    x->server = ADDR_NONE;
-    x->times = (struct fill_times){-1, -1, -1};
-    x->started_ns = clock_exact_mono_ns(); /* a hit begins and ends within one turn */
+    list_init(&x->look.waiter.link);
+    x->hop.server = ADDR_NONE;
+    x->hop.took = (struct fill_times){-1, -1, -1};
+    x->tally.started_ns = clock_exact_mono_ns(); /* a hit begins and ends within one turn */
     list_push_back(&env->all, &x->link);
     env->n_alive++;
     return x;
 }
 
+struct exchange *
+exchange_new(struct exchange_env *env, const struct exchange_client *c, const struct asker *from)
+{
+    struct exchange *x = exchange_in(env, context_new(&env->contexts, env->policy, from));
+
+    x->client = *c;
+    return x;
+}
+
+struct exchange *
+exchange_new_in_background(struct exchange *x)
+{
+    struct exchange *y = exchange_in(x->env, context_ref(x->context));
+
+    y->cause = CAUSE_BACKGROUND;
+    return y;
+}
+
 struct arena *
 exchange_arena(struct exchange *x)
 {
-    return &x->arena;
+    return &x->context->arena;
 }
 
 struct request_head *
 exchange_request(struct exchange *x)
 {
-    return &x->request;
+    return &x->context->request;
 }
 
 struct policy *
 exchange_policy(struct exchange *x)
 {
-    return x->policy;
+    return x->context->policy;
 }
 
 void
@@ -104,19 +99,20 @@ exchange_drop_store(struct exchange *x)
 {
     struct store *s = x->env->store;
 
-    if (x->waited)
-        store_wait_cancel(s, &x->waiter);
-    x->waited = false;
-    if (x->ticket)
-        store_abandon(s, &x->ticket, x->fault != FAULT_NONE,
+    if (x->look.sharing == SHARING_WAITS) {
+        store_wait_cancel(s, &x->look.waiter);
+        x->look.sharing = SHARING_NOT;
+    }
+    if (x->look.ticket)
+        store_abandon(s, &x->look.ticket, x->answer.fault != FAULT_NONE,
                       NULL); /* a dead origin: the others need not queue */
-    if (x->stored)
-        entry_unref(&x->stored);
-    tier_read_cancel(&x->disk);
-    if (x->part)
-        entry_unref(&x->part);
-    while (x->n_variants)
-        entry_unref(&x->variants[--x->n_variants]);
+    if (x->look.stored)
+        entry_unref(&x->look.stored);
+    tier_read_cancel(&x->look.disk);
+    if (x->look.part)
+        entry_unref(&x->look.part);
+    while (x->hop.n_variants)
+        entry_unref(&x->hop.variants[--x->hop.n_variants]);
 }
 
 static void
@@ -126,18 +122,17 @@ exchange_release(struct exchange *x)
 
     CHECK_OBJ(x, EXCHANGE_MAGIC);
     resolver_cancel(&x->query);
-    dial_cancel(&x->dial);
-    tunnel_close(&x->tunnel);
-    conn_close(&x->upgraded);
+    dial_cancel(&x->tunnel.dial);
+    tunnel_close(&x->tunnel.tunnel);
+    conn_close(&x->tunnel.upgraded);
     exchange_drop_store(x);
-    entry_source_close(&x->out);
-    fill_release(&x->fill);
-    if (x->entry)
-        entry_unref(&x->entry);
-    buf_free(&x->early);
+    entry_source_close(&x->answer.out);
+    fill_release(&x->hop.fill);
+    if (x->answer.entry)
+        entry_unref(&x->answer.entry);
+    buf_free(&x->tunnel.early);
     loop_task_cancel(env->loop, &x->resume);
-    policy_unref(&x->policy);
-    arena_free(&x->arena);
+    context_unref(&x->context);
     list_remove(&x->link);
     env->n_alive--;
     x->magic = 0;
@@ -153,15 +148,43 @@ exchange_release(struct exchange *x)
 void
 exchange_finish(struct exchange *x)
 {
-    if (x->finished)
+    if (x->life == LIFE_FINISHED)
         return;
-    x->finished = true;
-    if (!x->background)
+    x->life = LIFE_FINISHED;
+    if (x->cause == CAUSE_CLIENT)
         outcome_log(x);
-    fill_release(&x->fill); /* it borrows the request body, which the client frees now */
+    fill_release(&x->hop.fill); /* it borrows the request body, which the client frees now */
     x->body = NULL;
-    if (!x->running)
+    if (x->drive == DRIVE_STILL)
         exchange_release(x);
+}
+
+/* ---- the driver ---- */
+
+static const struct {
+    const char *name;
+    enum step (*step)(struct exchange *x);
+    uint32_t may_follow; /* a bit for each state */
+} STATE_TABLE[STATES] = {
+#define MAY(id) (1u << (id))
+#define STATE(id, name, function, may_follow) {name, function, may_follow},
+#include "proxy/exchange/states.def"
+#undef STATE
+#undef MAY
+};
+
+const char *
+state_name(enum exchange_state s)
+{
+    return STATE_TABLE[s].name;
+}
+
+enum step
+exchange_next(struct exchange *x, enum exchange_state s)
+{
+    CHECK(STATE_TABLE[x->state].may_follow & (1u << s));
+    x->state = s;
+    return STEP_NEXT;
 }
 
 void
@@ -170,16 +193,17 @@ exchange_resume(struct exchange *x)
     enum step r = STEP_NEXT;
 
     CHECK_OBJ(x, EXCHANGE_MAGIC);
-    x->again = true;
-    if (x->running)
+    if (x->drive != DRIVE_STILL) {
+        x->drive = DRIVE_AGAIN;
         return;
-    x->running = true;
-    while ((r == STEP_NEXT || x->again) && !x->finished) {
-        x->again = false;
-        r = x->state->step(x);
     }
-    x->running = false;
-    if (x->finished)
+    x->drive = DRIVE_AGAIN;
+    while ((r == STEP_NEXT || x->drive == DRIVE_AGAIN) && x->life != LIFE_FINISHED) {
+        x->drive = DRIVE_RUNNING;
+        r = STATE_TABLE[x->state].step(x);
+    }
+    x->drive = DRIVE_STILL;
+    if (x->life == LIFE_FINISHED)
         exchange_release(x);
 }
 
@@ -188,15 +212,15 @@ exchange_start(struct exchange *x, struct source *body, const struct framed *fra
                uint64_t bytes_in)
 {
     x->body = body;
-    x->framing = *framing;
-    x->bytes_in = bytes_in;
+    x->context->framing = *framing;
+    x->tally.bytes_in = bytes_in;
     exchange_resume(x);
 }
 
 void
 exchange_refuse(struct exchange *x, enum fault why, const char *detail)
 {
-    x->fault_detail = detail;
+    x->answer.fault_detail = detail;
     exchange_fail(x, why, 0);
     exchange_resume(x);
 }
@@ -204,17 +228,18 @@ exchange_refuse(struct exchange *x, enum fault why, const char *detail)
 enum step
 exchange_fail(struct exchange *x, enum fault why, int error)
 {
-    x->fault = why;
-    x->error = error;
-    return exchange_next(x, &FAIL);
+    x->answer.fault = why;
+    x->answer.error = error;
+    x->answer.failed_in = x->state;
+    return exchange_next(x, FAIL);
 }
 
 void
 exchange_respond(struct exchange *x, const struct outgoing *o)
 {
-    x->responded = true;
-    x->status = o->status;
-    x->state = &ANSWERED;
+    x->life = LIFE_RESPONDED;
+    x->answer.status = o->status;
+    (void)exchange_next(x, ANSWERED);
     if (x->client.ops)
         x->client.ops->respond(x->client.responder, o);
     else
@@ -225,10 +250,9 @@ void
 exchange_sent(struct exchange *x, uint64_t bytes, uint64_t body_bytes, bool whole)
 {
     CHECK_OBJ(x, EXCHANGE_MAGIC);
-    x->sent_bytes = bytes;
-    x->body_sent = body_bytes;
-    x->sent_whole = whole;
-    x->aborted = !whole;
+    x->tally.sent_bytes = bytes;
+    x->tally.body_sent = body_bytes;
+    x->tally.ending = whole ? ENDING_WHOLE : ENDING_ABORTED;
     exchange_finish(x);
 }
 
@@ -236,9 +260,8 @@ void
 exchange_abort(struct exchange *x, bool timed_out, uint64_t bytes)
 {
     CHECK_OBJ(x, EXCHANGE_MAGIC);
-    x->aborted = true;
-    x->timed_out = timed_out;
-    x->sent_bytes = bytes;
+    x->tally.ending = timed_out ? ENDING_TIMED_OUT : ENDING_ABORTED;
+    x->tally.sent_bytes = bytes;
     x->client.ops = NULL;
     exchange_finish(x);
 }
@@ -246,32 +269,32 @@ exchange_abort(struct exchange *x, bool timed_out, uint64_t bytes)
 void
 exchange_drop(struct exchange *x)
 {
-    x->finished = true;
+    x->life = LIFE_FINISHED;
     exchange_release(x);
 }
 
 const char *
 exchange_state_name(const struct exchange *x)
 {
-    return x->state->name;
+    return state_name(x->state);
 }
 
 struct span
 exchange_url(const struct exchange *x)
 {
-    return x->url;
+    return x->context->url;
 }
 
 int64_t
 exchange_started_ms(const struct exchange *x)
 {
-    return x->started_ns / 1000000;
+    return x->tally.started_ns / 1000000;
 }
 
 void
 exchange_bytes_in(struct exchange *x, uint64_t n_bytes)
 {
-    x->bytes_in += n_bytes;
+    x->tally.bytes_in += n_bytes;
 }
 
 unsigned
@@ -280,7 +303,7 @@ exchange_env_tunnels(const struct exchange_env *env)
     unsigned n = 0;
 
     for (const struct list *l = env->all.next; l != &env->all; l = l->next)
-        n += LIST_OWNER(l, struct exchange, link)->tunnel != NULL;
+        n += LIST_OWNER(l, struct exchange, link)->tunnel.tunnel != NULL;
     return n;
 }
 
@@ -290,9 +313,9 @@ exchange_env_close(struct exchange_env *env)
     while (!list_empty(&env->all)) {
         struct exchange *x = LIST_OWNER(env->all.next, struct exchange, link);
 
-        x->aborted = true;
-        if (x->tunnel)
-            tunnel_bytes(x->tunnel, &x->bytes_in, &x->sent_bytes);
+        x->tally.ending = ENDING_ABORTED;
+        if (x->tunnel.tunnel)
+            tunnel_bytes(x->tunnel.tunnel, &x->tally.bytes_in, &x->tally.sent_bytes);
         exchange_finish(x);
     }
     while (!list_empty(&env->spare)) {
@@ -302,5 +325,6 @@ exchange_env_close(struct exchange_env *env)
         mem_free(x);
     }
     env->n_spare = 0;
+    context_pool_free(&env->contexts);
     buf_free(&env->head);
 }

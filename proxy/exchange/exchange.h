@@ -7,6 +7,7 @@
 #ifndef PROXY_EXCHANGE_EXCHANGE_H
 #define PROXY_EXCHANGE_EXCHANGE_H
 
+#include "proxy/exchange/context.h"
 #include "proxy/exchange/responder.h"
 #include "proxy/log/access_log.h"
 #include "proxy/upstream/fill.h"
@@ -21,6 +22,7 @@ struct exchange_env { /* one per worker */
     struct list all;       /* exchanges alive */
     struct list spare;     /* recycled memory */
     unsigned n_spare, n_alive;
+    struct context_pool contexts;
     struct buf head; /* scratch for response fields of ours */
     void *owner;
     void (*log)(void *owner, const struct log_record *r,
@@ -31,17 +33,14 @@ struct exchange_env { /* one per worker */
     struct tier_reader *disk; /* NULL: there is no disk */
 };
 
-struct exchange_client { /* where the request came from */
+struct exchange_client { /* whom it answers */
     const struct responder_ops *ops;
     void *responder;
     struct loop_task *wake; /* what a body source wakes */
-    struct addr peer, local;
-    const char *port_name;
-    bool intercepts;         /* came in on a port for diverted connections */
-    struct addr destination; /* where it was going, with port; AF_UNSPEC: nothing has diverted it */
 };
 
-struct exchange *exchange_new(struct exchange_env *env, const struct exchange_client *c);
+struct exchange *exchange_new(struct exchange_env *env, const struct exchange_client *c,
+                              const struct asker *from);
 struct arena *exchange_arena(struct exchange *x);
 struct request_head *exchange_request(struct exchange *x);
 struct policy *exchange_policy(struct exchange *x);

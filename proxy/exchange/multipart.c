@@ -16,11 +16,11 @@ struct multipart {
 static bool
 part_open(struct multipart *m)
 {
-    const struct byte_range *r = &m->x->give[m->i];
+    const struct byte_range *r = &m->x->ranges.give[m->i];
 
-    entry_source_close(&m->x->out);
-    return entry_source_open(&m->x->out, m->x->entry, r->first, r->last - r->first + 1,
-                             m->source.loop, m->source.wake);
+    entry_source_close(&m->x->answer.out);
+    return entry_source_open(&m->x->answer.out, m->x->answer.entry, r->first,
+                             r->last - r->first + 1, m->source.loop, m->source.wake);
 }
 
 static enum source_state
@@ -28,7 +28,7 @@ next_part(struct multipart *m)
 {
     m->i++;
     m->text = m->texts[m->i];
-    entry_source_close(&m->x->out);
+    entry_source_close(&m->x->answer.out);
     return SOURCE_DATA;
 }
 
@@ -39,15 +39,15 @@ multipart_peek(struct source *source, struct iovec *runs, int max, int *n)
     enum source_state state = SOURCE_END;
 
     *n = 0;
-    if (!m->text.n && m->i < m->x->n_give) {
-        if (!m->x->out.open && !part_open(m)) {
+    if (!m->text.n && m->i < m->x->ranges.n_give) {
+        if (!m->x->answer.out.open && !part_open(m)) {
             source->fault = FAULT_SERVER_INCOMPLETE;
             return SOURCE_FAULT;
         }
-        state = source_peek(&m->x->out.source, runs, max, n);
-        source->fault = m->x->out.source.fault;
-        source->file_fd = m->x->out.source.file_fd;
-        source->file_at = m->x->out.source.file_at;
+        state = source_peek(&m->x->answer.out.source, runs, max, n);
+        source->fault = m->x->answer.out.source.fault;
+        source->file_fd = m->x->answer.out.source.file_fd;
+        source->file_at = m->x->answer.out.source.file_at;
         if (state != SOURCE_END)
             return state;
         next_part(m);
@@ -67,13 +67,13 @@ multipart_consume(struct source *source, size_t n_bytes)
     if (m->text.n)
         m->text = span_skip(m->text, n_bytes);
     else
-        source_consume(&m->x->out.source, n_bytes);
+        source_consume(&m->x->answer.out.source, n_bytes);
 }
 
 static void
 multipart_close(struct source *source)
 {
-    entry_source_close(&LIST_OWNER(source, struct multipart, source)->x->out);
+    entry_source_close(&LIST_OWNER(source, struct multipart, source)->x->answer.out);
 }
 
 static const struct source_ops MULTIPART = {"ranges", multipart_peek, multipart_consume,
@@ -83,9 +83,9 @@ static const struct source_ops MULTIPART = {"ranges", multipart_peek, multipart_
 static struct span
 boundary(struct exchange *x)
 {
-    struct cache_key key = cache_key_of(x->url);
+    struct cache_key key = cache_key_of(x->context->url);
 
-    return arena_printf(&x->arena, "%016llx%016llx", (unsigned long long)key.digest[0],
+    return arena_printf(&x->context->arena, "%016llx%016llx", (unsigned long long)key.digest[0],
                         (unsigned long long)(key.digest[1] ^ ++x->env->sequence));
 }
 
@@ -93,16 +93,17 @@ static struct span
 text_before(struct exchange *x, unsigned i, struct span mark, struct span type)
 {
     return arena_printf(
-        &x->arena, "%s--%.*s\r\n%s%.*s%sContent-Range: bytes %llu-%llu/%llu\r\n\r\n",
+        &x->context->arena, "%s--%.*s\r\n%s%.*s%sContent-Range: bytes %llu-%llu/%llu\r\n\r\n",
         i ? "\r\n" : "", SPAN_ARG(mark), type.n ? "Content-Type: " : "", SPAN_ARG(type),
-        type.n ? "\r\n" : "", (unsigned long long)x->give[i].first,
-        (unsigned long long)x->give[i].last, (unsigned long long)entry_length(x->entry));
+        type.n ? "\r\n" : "", (unsigned long long)x->ranges.give[i].first,
+        (unsigned long long)x->ranges.give[i].last,
+        (unsigned long long)entry_length(x->answer.entry));
 }
 
 struct source *
 multipart_new(struct exchange *x, uint64_t *length, struct span *type)
 {
-    struct multipart *m = arena_alloc(&x->arena, sizeof *m);
+    struct multipart *m = arena_alloc(&x->context->arena, sizeof *m);
     struct span mark = boundary(x);
 
     *m = (struct multipart){.x = x};
@@ -110,14 +111,15 @@ multipart_new(struct exchange *x, uint64_t *length, struct span *type)
     m->source.loop = x->env->loop;
     m->source.wake = x->client.wake;
     *length = 0;
-    for (unsigned i = 0; i < x->n_give; i++) {
-        m->texts[i] = text_before(x, i, mark, x->entry->head->content_type);
-        *length += m->texts[i].n + (x->give[i].last - x->give[i].first + 1);
+    for (unsigned i = 0; i < x->ranges.n_give; i++) {
+        m->texts[i] = text_before(x, i, mark, x->answer.entry->head->content_type);
+        *length += m->texts[i].n + (x->ranges.give[i].last - x->ranges.give[i].first + 1);
     }
-    m->texts[x->n_give] = arena_printf(&x->arena, "\r\n--%.*s--\r\n", SPAN_ARG(mark));
-    *length += m->texts[x->n_give].n;
+    m->texts[x->ranges.n_give] =
+        arena_printf(&x->context->arena, "\r\n--%.*s--\r\n", SPAN_ARG(mark));
+    *length += m->texts[x->ranges.n_give].n;
     m->text = m->texts[0];
-    *type = arena_printf(&x->arena, "Content-Type: multipart/byteranges; boundary=%.*s\r\n",
-                         SPAN_ARG(mark));
+    *type = arena_printf(&x->context->arena,
+                         "Content-Type: multipart/byteranges; boundary=%.*s\r\n", SPAN_ARG(mark));
     return &m->source;
 }

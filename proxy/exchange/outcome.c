@@ -32,27 +32,28 @@ static const struct {
 bool
 outcome_is_hit(const struct exchange *x)
 {
-    return WORDS[x->how].hit;
+    return WORDS[x->answer.how].hit;
 }
 
 const char *
 outcome_result(const struct exchange *x)
 {
-    const char *tag = WORDS[x->how].tag;
-    const char *suffix = x->timed_out ? "_TIMEDOUT" : x->aborted ? "_ABORTED" : "";
+    const char *tag = WORDS[x->answer.how].tag;
+    const char *suffix = x->tally.ending == ENDING_TIMED_OUT ? "_TIMEDOUT" : "_ABORTED";
 
-    if (x->how == HOW_NONE && x->timed_out)
+    if (x->answer.how == HOW_NONE && x->tally.ending == ENDING_TIMED_OUT)
         return "NONE_TIMEDOUT";
-    if (!*suffix)
+    if (x->tally.ending != ENDING_TIMED_OUT && x->tally.ending != ENDING_ABORTED)
         return tag;
-    return arena_printf((struct arena *)&x->arena, "%s%s%c", tag, suffix, 0).at;
+    return arena_printf((struct arena *)&x->context->arena, "%s%s%c", tag, suffix, 0).at;
 }
 
 static void
 add_ttl(const struct exchange *x, struct buf *out)
 {
     struct freshness f =
-        freshness_at(x->entry->head, x->rule ? x->rule : &REFRESH_RULE_DEFAULT, clock_mono_ms());
+        freshness_at(x->answer.entry->head,
+                     x->context->rule ? x->context->rule : &REFRESH_RULE_DEFAULT, clock_mono_ms());
     int64_t ttl_s = f.lifetime_s - f.age_s;
 
     BUF_ADD(out, "; ttl=");
@@ -64,25 +65,25 @@ add_ttl(const struct exchange *x, struct buf *out)
 static void
 add_forwarded(const struct exchange *x, struct buf *out)
 {
-    const char *fwd = x->host_elsewhere   ? "bypass"
-                      : WORDS[x->how].fwd ? WORDS[x->how].fwd
-                      : x->fwd            ? x->fwd
-                                          : "miss";
+    const char *fwd = x->context->host_elsewhere ? "bypass"
+                      : WORDS[x->answer.how].fwd ? WORDS[x->answer.how].fwd
+                      : x->answer.fwd            ? x->answer.fwd
+                                                 : "miss";
 
     BUF_ADD(out, "; fwd=");
     buf_add(out, span_str(fwd));
-    if (x->server_status) {
+    if (x->hop.status) {
         BUF_ADD(out, "; fwd-status=");
-        buf_add_uint(out, x->server_status);
+        buf_add_uint(out, x->hop.status);
     }
-    if (x->stored_ok || x->spooled || x->how == HOW_UNMODIFIED) {
+    if (x->answer.kept != KEPT_NOT || x->answer.how == HOW_UNMODIFIED) {
         BUF_ADD(out, "; stored");
         add_ttl(x, out);
-    } else if (x->host_elsewhere)
+    } else if (x->context->host_elsewhere)
         BUF_ADD(out, "; detail=host-mismatch");
-    else if (x->unstored && x->may_store) {
+    else if (x->answer.unstored && x->look.may_store) {
         BUF_ADD(out, "; detail=");
-        buf_add(out, span_str(x->unstored));
+        buf_add(out, span_str(x->answer.unstored));
     }
 }
 
@@ -92,8 +93,8 @@ void
 outcome_cache_status(const struct exchange *x, struct buf *out)
 {
     BUF_ADD(out, "Cache-Status: ");
-    buf_add(out, x->policy->pseudonym);
-    if (x->collapsed)
+    buf_add(out, x->context->policy->pseudonym);
+    if (x->look.sharing == SHARING_GOT)
         BUF_ADD(out, "; fwd=uri-miss; collapsed");
     else if (outcome_is_hit(x)) {
         BUF_ADD(out, "; hit");
@@ -107,29 +108,29 @@ outcome_cache_status(const struct exchange *x, struct buf *out)
 void
 outcome_proxy_status(const struct exchange *x, struct buf *out)
 {
-    const char *token = fault_token(x->fault);
+    const char *token = fault_token(x->answer.fault);
 
     if (!*token)
         return;
     BUF_ADD(out, "Proxy-Status: ");
-    buf_add(out, x->policy->pseudonym);
+    buf_add(out, x->context->policy->pseudonym);
     buf_addf(out, "; error=%s\r\n", token);
 }
 
 static const char *
 hierarchy(const struct exchange *x)
 {
-    if (!x->asked_server)
+    if (!x->hop.asked)
         return "HIER_NONE";
-    return x->client.intercepts ? "ORIGINAL_DST" : "HIER_DIRECT";
+    return x->context->from.intercepts ? "ORIGINAL_DST" : "HIER_DIRECT";
 }
 
 static struct span
 url_or_error(const struct exchange *x)
 {
-    if (x->url.n)
-        return x->url;
-    switch (x->fault) {
+    if (x->context->url.n)
+        return x->context->url;
+    switch (x->answer.fault) {
     case FAULT_REQUEST_TIMEOUT:
         return SPAN("error:request-timeout");
     case FAULT_URI_TOO_LONG:
@@ -143,35 +144,35 @@ url_or_error(const struct exchange *x)
 static void
 count(const struct exchange *x, uint64_t elapsed_us)
 {
-    if (x->facts.is_manager) /* looking at the figures is not part of them */
+    if (x->context->facts.is_manager) /* looking at the figures is not part of them */
         return;
     counter_add(COUNTER_CLIENT_REQUESTS, 1);
-    counter_add(COUNTER_CLIENT_KBYTES_IN, x->bytes_in);
-    counter_add(COUNTER_CLIENT_KBYTES_OUT, x->sent_bytes);
+    counter_add(COUNTER_CLIENT_KBYTES_IN, x->tally.bytes_in);
+    counter_add(COUNTER_CLIENT_KBYTES_OUT, x->tally.sent_bytes);
     histogram_add(HISTOGRAM_ALL_US, elapsed_us);
     if (outcome_is_hit(x)) {
-        counter_add(COUNTER_CLIENT_HIT_BYTES_OUT, x->sent_bytes);
+        counter_add(COUNTER_CLIENT_HIT_BYTES_OUT, x->tally.sent_bytes);
         histogram_add(HISTOGRAM_HIT_US, elapsed_us);
-    } else if (x->asked_server)
+    } else if (x->hop.asked)
         histogram_add(HISTOGRAM_MISS_US, elapsed_us);
 }
 
 static struct span
 content_type(const struct exchange *x)
 {
-    if (x->fault)
+    if (x->answer.fault)
         return SPAN("text/html");
-    if (x->own_type)
-        return span_str(x->own_type);
-    return x->entry ? x->entry->head->content_type : SPAN_NONE;
+    if (x->answer.own_type)
+        return span_str(x->answer.own_type);
+    return x->answer.entry ? x->answer.entry->head->content_type : SPAN_NONE;
 }
 
 static const char *
 error_detail(const struct exchange *x)
 {
-    if (x->fault_detail)
-        return x->fault_detail;
-    return x->fault ? fault_name(x->fault) : NULL;
+    if (x->answer.fault_detail)
+        return x->answer.fault_detail;
+    return x->answer.fault ? fault_name(x->answer.fault) : NULL;
 }
 
 static struct log_record
@@ -180,41 +181,42 @@ record_of(const struct exchange *x, int64_t elapsed_us)
     return (struct log_record){
         .end_wall_ms = clock_wall_ms(),
         .elapsed_us = elapsed_us,
-        .client = x->client.peer,
-        .local = x->client.local,
-        .server = x->server,
+        .client = x->context->from.peer,
+        .local = x->context->from.local,
+        .server = x->hop.server,
         .result = outcome_result(x),
-        .status = x->status,
-        .server_status = x->server_status,
-        .bytes_out = x->sent_bytes,
-        .bytes_in = x->bytes_in,
-        .body_bytes_out = x->body_sent,
-        .method = x->request.method_text.n ? x->request.method_text : SPAN("NONE"),
+        .status = x->answer.status,
+        .server_status = x->hop.status,
+        .bytes_out = x->tally.sent_bytes,
+        .bytes_in = x->tally.bytes_in,
+        .body_bytes_out = x->tally.body_sent,
+        .method =
+            x->context->request.method_text.n ? x->context->request.method_text : SPAN("NONE"),
         .url = url_or_error(x),
-        .path = x->request.uri.path,
-        .minor = x->request.minor,
+        .path = x->context->request.uri.path,
+        .minor = x->context->request.minor,
         .hierarchy = hierarchy(x),
-        .server_host = x->request.uri.host,
+        .server_host = x->context->request.uri.host,
         .content_type = content_type(x),
-        .request_fields = &x->request.fields,
-        .response_fields = x->entry ? &x->entry->head->fields : NULL,
-        .error_page = x->fault ? fault_page(x->fault) : NULL,
+        .request_fields = &x->context->request.fields,
+        .response_fields = x->answer.entry ? &x->answer.entry->head->fields : NULL,
+        .error_page = x->answer.fault ? fault_page(x->answer.fault) : NULL,
         .error_detail = error_detail(x),
-        .dns_us = x->times.dns_us,
-        .server_us = x->times.first_byte_us,
+        .dns_us = x->hop.took.dns_us,
+        .server_us = x->hop.took.first_byte_us,
         .sequence = ++x->env->sequence,
-        .port_name = x->client.port_name,
+        .port_name = x->context->from.port_name,
     };
 }
 
 void
 outcome_log(struct exchange *x)
 {
-    int64_t elapsed_us = (clock_exact_mono_ns() - x->started_ns) / 1000;
+    int64_t elapsed_us = (clock_exact_mono_ns() - x->tally.started_ns) / 1000;
     struct log_record r = record_of(x, elapsed_us);
 
     count(x, (uint64_t)elapsed_us);
-    x->facts.client = x->client.peer;
+    x->context->facts.client = x->context->from.peer;
     if (x->env->log)
-        x->env->log(x->env->owner, &r, &x->facts);
+        x->env->log(x->env->owner, &r, &x->context->facts);
 }

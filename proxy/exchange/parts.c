@@ -17,7 +17,7 @@ if_range_holds(const struct exchange *x, const struct head *h)
 {
     struct selected s = exchange_selected(h);
 
-    return conditional_if_range_holds(&x->request.fields, &s, clock_wall_s());
+    return conditional_if_range_holds(&x->context->request.fields, &s, clock_wall_s());
 }
 
 /* ---- the request ---- */
@@ -27,12 +27,12 @@ if_range_holds(const struct exchange *x, const struct head *h)
 static bool
 starts_early(const struct exchange *x)
 {
-    int64_t limit = policy_range_offset_limit(x->policy, &x->facts);
+    int64_t limit = policy_range_offset_limit(x->context->policy, &x->context->facts);
     struct byte_range at[RANGES_MAX];
     unsigned n;
 
-    if (limit == 0 || range_parse(x->range->value, (uint64_t)1 << FAR_BYTES_SHIFT, at, RANGES_MAX,
-                                  &n) != RANGE_OK)
+    if (limit == 0 || range_parse(x->ranges.field->value, (uint64_t)1 << FAR_BYTES_SHIFT, at,
+                                  RANGES_MAX, &n) != RANGE_OK)
         return false;
     for (unsigned i = 0; limit > 0 && i < n; i++)
         if (at[i].first > (uint64_t)limit)
@@ -45,16 +45,16 @@ starts_early(const struct exchange *x)
 void
 parts_begin(struct exchange *x)
 {
-    const struct fields *f = &x->request.fields;
+    const struct fields *f = &x->context->request.fields;
 
-    if (x->request.method != METHOD_GET)
+    if (x->context->request.method != METHOD_GET)
         return;
-    x->range = fields_find(f, FIELD_RANGE);
-    if (x->range && fields_next(f, FIELD_RANGE, x->range)) {
-        x->range = NULL;
-        x->may_store = false;
+    x->ranges.field = fields_find(f, FIELD_RANGE);
+    if (x->ranges.field && fields_next(f, FIELD_RANGE, x->ranges.field)) {
+        x->ranges.field = NULL;
+        x->look.may_store = false;
     }
-    x->whole_asked = x->range && x->may_store && starts_early(x);
+    x->ranges.whole_asked = x->ranges.field && x->look.may_store && starts_early(x);
 }
 
 /* RFC 9110 section 13.1.5: If-Range makes the origin send the whole when the beginning is no longer
@@ -62,16 +62,16 @@ parts_begin(struct exchange *x)
 void
 parts_change_request(struct exchange *x, struct fields *f)
 {
-    if (!x->part && !x->whole_asked)
+    if (!x->look.part && !x->ranges.whole_asked && x->cause == CAUSE_CLIENT)
         return;
     fields_remove(f, FIELD_RANGE);
     fields_remove(f, FIELD_IF_RANGE);
-    if (!x->part)
+    if (!x->look.part)
         return;
-    fields_add_id(
-        f, &x->arena, FIELD_RANGE,
-        arena_printf(&x->arena, "bytes=%llu-", (unsigned long long)body_published(x->part->body)));
-    fields_add_id(f, &x->arena, FIELD_IF_RANGE, part_validator(x->part->head));
+    fields_add_id(f, &x->context->arena, FIELD_RANGE,
+                  arena_printf(&x->context->arena, "bytes=%llu-",
+                               (unsigned long long)body_published(x->look.part->body)));
+    fields_add_id(f, &x->context->arena, FIELD_IF_RANGE, part_validator(x->look.part->head));
 }
 
 /* ---- the store ---- */
@@ -82,27 +82,28 @@ answers(const void *arg, const struct entry *e)
     const struct exchange *x = arg;
     struct byte_range cut;
 
-    return part_answers(e->part, entry_bytes(e), x->range->value, &cut) &&
+    return part_answers(e->part, entry_bytes(e), x->ranges.field->value, &cut) &&
            if_range_holds(x, e->head);
 }
 
 void
 parts_look(struct exchange *x)
 {
-    struct entry *e = store_lookup_part(x->env->store, &x->key, &x->request, answers, x);
+    struct entry *e =
+        store_lookup_part(x->env->store, &x->context->key, &x->context->request, answers, x);
     struct reuse r;
 
     if (!e)
         return;
-    r = reuse_decide(&x->request, &x->cc, e->head, x->rule, &x->policy->request.reuse,
-                     clock_mono_ms());
+    r = reuse_decide(&x->context->request, &x->context->cc, e->head, x->context->rule,
+                     &x->context->policy->request.reuse, clock_mono_ms());
     if ((r.verdict != REUSE_SERVE && r.verdict != REUSE_SERVE_STALE) ||
-        acl_list_check(x->policy->request.send_hit, &x->facts) == ACL_DENY) {
+        acl_list_check(x->context->policy->request.send_hit, &x->context->facts) == ACL_DENY) {
         entry_unref(&e);
         return;
     }
-    x->stored = e;
-    x->reuse = r;
+    x->look.stored = e;
+    x->look.reuse = r;
 }
 
 static bool
@@ -117,12 +118,13 @@ is_beginning(const void *arg, const struct entry *e)
 void
 parts_look_for_beginning(struct exchange *x)
 {
-    if (!x->may_store || x->stored || (x->range && !x->whole_asked) || x->cc.no_store ||
-        conditional_is_present(&x->request.fields))
+    if (!x->look.may_store || x->look.stored || (x->ranges.field && !x->ranges.whole_asked) ||
+        x->context->cc.no_store || conditional_is_present(&x->context->request.fields))
         return;
-    x->part = store_lookup_part(x->env->store, &x->key, &x->request, is_beginning, NULL);
-    if (x->part)
-        x->fwd = "partial";
+    x->look.part = store_lookup_part(x->env->store, &x->context->key, &x->context->request,
+                                     is_beginning, NULL);
+    if (x->look.part)
+        x->answer.fwd = "partial";
 }
 
 /* ---- the answer ---- */
@@ -130,9 +132,9 @@ parts_look_for_beginning(struct exchange *x)
 static void
 give_one(struct exchange *x, uint64_t from, uint64_t n_bytes)
 {
-    x->give = arena_alloc(&x->arena, sizeof *x->give);
-    *x->give = (struct byte_range){from, from + n_bytes - 1};
-    x->n_give = 1;
+    x->ranges.give = arena_alloc(&x->context->arena, sizeof *x->ranges.give);
+    *x->ranges.give = (struct byte_range){from, from + n_bytes - 1};
+    x->ranges.n_give = 1;
 }
 
 bool
@@ -142,13 +144,14 @@ parts_take_rest(struct exchange *x, struct arrival *a)
     struct part rest;
 
     if (!part_of_response(a->r, a->length, SPAN("-"), &rest) ||
-        rest.whole != x->part->part->whole || rest.from != body_published(x->part->body) ||
-        rest.from + a->length != rest.whole || !part_is_same(x->part->head, partial))
+        rest.whole != x->look.part->part->whole ||
+        rest.from != body_published(x->look.part->body) || rest.from + a->length != rest.whole ||
+        !part_is_same(x->look.part->head, partial))
         return false;
-    a->head = head_freshen(x->part->head, &x->request, a->r, x->response_times);
+    a->head = head_freshen(x->look.part->head, &x->context->request, a->r, x->hop.times);
     head_unref(&partial);
     a->length = a->announced = rest.whole;
-    a->before = x->part;
+    a->before = x->look.part;
     a->n_before = rest.from;
     return true;
 }
@@ -174,14 +177,15 @@ join(struct exchange *x, struct arrival *a)
 {
     struct joint j = {a->head, a->part.from, a->part.from + a->length};
 
-    a->before = store_lookup_part(x->env->store, &x->key, &x->request, comes_before, &j);
+    a->before =
+        store_lookup_part(x->env->store, &x->context->key, &x->context->request, comes_before, &j);
     if (!a->before)
         return;
     a->n_before = a->part.from - a->before->part->from;
     a->part.from = a->before->part->from;
     a->length += a->n_before;
     a->announced = a->length;
-    x->fwd = "partial";
+    x->answer.fwd = "partial";
 }
 
 /* The head as that of the representation: which part it is, is said elsewhere. */
@@ -193,7 +197,7 @@ head_of_whole(struct exchange *x, const struct arrival *a)
     r.status = 200;
     r.reason = SPAN("OK");
     fields_remove(&r.fields, FIELD_CONTENT_RANGE);
-    return head_new(&x->request, &r, x->response_times);
+    return head_new(&x->context->request, &r, x->hop.times);
 }
 
 bool
@@ -201,8 +205,8 @@ parts_take_part(struct exchange *x, struct arrival *a)
 {
     struct head *partial = a->head;
 
-    if (!x->range || x->whole_asked ||
-        !part_of_response(a->r, a->length, x->range->value, &a->part))
+    if (!x->ranges.field || x->ranges.whole_asked ||
+        !part_of_response(a->r, a->length, x->ranges.field->value, &a->part))
         return false;
     a->is_part = true;
     if (a->part.whole == 0)
@@ -220,18 +224,19 @@ parts_take_part(struct exchange *x, struct arrival *a)
 enum range_result
 parts_choose(struct exchange *x)
 {
-    const struct entry *e = x->entry;
+    const struct entry *e = x->answer.entry;
     uint64_t length = entry_length(e);
     enum range_result result;
 
-    if (!x->range || e->head->status != 200 || length == LENGTH_UNKNOWN ||
-        !(exchange_from_store(x) || x->whole_asked) || !if_range_holds(x, e->head))
+    if (!x->ranges.field || e->head->status != 200 || length == LENGTH_UNKNOWN ||
+        !(exchange_from_store(x) || x->ranges.whole_asked) || !if_range_holds(x, e->head))
         return RANGE_IGNORE;
-    x->give = arena_alloc(&x->arena, RANGES_MAX * sizeof *x->give);
-    result = range_parse(x->range->value, length, x->give, RANGES_MAX, &x->n_give);
-    if (x->n_give > 1 && body_mode(e->body) == BODY_PASS)
+    x->ranges.give = arena_alloc(&x->context->arena, RANGES_MAX * sizeof *x->ranges.give);
+    result =
+        range_parse(x->ranges.field->value, length, x->ranges.give, RANGES_MAX, &x->ranges.n_give);
+    if (x->ranges.n_give > 1 && body_mode(e->body) == BODY_PASS)
         result = RANGE_IGNORE;
     if (result != RANGE_OK)
-        x->n_give = 0;
+        x->ranges.n_give = 0;
     return result;
 }

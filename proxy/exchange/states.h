@@ -13,14 +13,19 @@
 #include "proxy/tunnel/tunnel.h"
 
 #define EXCHANGE_MAGIC 0xe8c4a19eu
-#define EXCHANGE_LENT 2048
 
 enum step { STEP_NEXT, STEP_WAIT, STEP_DONE };
 
-struct exchange_state {
-    const char *name; /* "looking up": stands in log lines */
-    enum step (*step)(struct exchange *x);
+enum exchange_state {
+#define STATE(id, name, function, may_follow) id,
+#include "proxy/exchange/states.def"
+#undef STATE
+    STATES
 };
+
+#define STATE(id, name, function, may_follow) enum step function(struct exchange *x);
+#include "proxy/exchange/states.def"
+#undef STATE
 
 enum how { /* where the response came from: log tag and Cache-Status derive from it (outcome.c) */
            HOW_NONE,
@@ -51,70 +56,81 @@ struct entry_source { /* a body reader as a source, cut to a range */
 
 #define RANGES_MAX 16 /* of one request; with more it gets the whole (RFC 9110 section 14.2) */
 
-struct exchange {
-    uint32_t magic;
-    struct list link;
-    struct exchange_env *env;
-    struct policy *policy;
-    struct exchange_client client; /* ops NULL: nobody waits for the answer (background) */
-    const struct exchange_state *state;
-    bool running, again, responded, finished, background;
-    struct loop_task resume;
-    /* the request */
-    struct arena arena;
-    struct request_head request;
-    struct framed framing;
-    struct source *body;
-    struct cache_control cc;
-    struct span url;
-    struct cache_key key;
-    struct acl_facts facts;
-    const struct refresh_rule *rule;
-    struct dns_query *query;
-    struct dns_answer *dst; /* when access rules needed it, or where it was going; arena */
-    bool host_elsewhere;    /* diverted from an address that its host does not have */
+enum cause { CAUSE_CLIENT, CAUSE_BACKGROUND }; /* nobody waits for the answer of the latter */
+enum life { LIFE_OPEN, LIFE_RESPONDED, LIFE_FINISHED };
+
+/* What the driver is doing: a step asked for from inside a step only notes the wish. */
+enum drive { DRIVE_STILL, DRIVE_RUNNING, DRIVE_AGAIN };
+
+struct exchange_ranges {       /* of a GET */
+    const struct field *field; /* Range; NULL: none */
+    bool whole_asked;        /* without it: the range is cut from the whole (range_offset_limit) */
+    struct byte_range *give; /* of the representation; arena */
+    unsigned n_give;         /* 0: all that the entry has */
+};
+
+enum disk_use { DISK_NOT_ASKED, DISK_ASKED, DISK_FOUND };
+
+/* Does it share another exchange's fetch? */
+enum sharing { SHARING_NOT, SHARING_WAITS, SHARING_GOT, SHARING_NEVER };
+
+struct exchange_lookup { /* the store */
     bool may_store, may_serve;
-    const struct field *range; /* of a GET; NULL: none */
-    bool whole_asked; /* without it: the range is cut from the whole (range_offset_limit) */
-    /* the store */
+    bool vary_miss;
+    enum disk_use disk_use;
     struct tier_read *disk; /* under way, or to be released when its reader is open */
-    bool disk_asked, from_disk;
-    bool asked_plainly;   /* without the client's conditions, which are judged here then */
-    struct entry *stored; /* found; stale or fresh */
+    struct entry *stored;   /* found; stale or fresh */
     struct reuse reuse;
+    struct entry *part; /* the beginning of what is asked for; only the rest is asked for */
     struct ticket *ticket;
     struct store_waiter waiter;
-    bool waited, vary_miss, conditions_ours, collapsed;
-    unsigned waits;
+    enum sharing sharing;
+    unsigned n_waits;
+};
+
+/* Whose conditions go to the next hop? Others than the client's are judged here. */
+enum conditions { CONDITIONS_CLIENTS, CONDITIONS_OURS, CONDITIONS_NONE };
+
+struct exchange_hop { /* the next hop, and what it says */
+    bool asked;
+    enum conditions conditions;
     struct entry *variants[8]; /* whose validators were sent */
     unsigned n_variants;
-    struct entry *part; /* the beginning of what is asked for; only the rest was asked for */
-    /* the next hop */
     struct fill *fill;
-    const struct response_head *response; /* during the head event only */
-    const struct framed *response_framing;
-    const struct head_times *response_times;
+    const struct response_head *response; /* these three during the head event only */
+    const struct framed *framing;
+    const struct head_times *times;
+    unsigned status;
     struct addr server;
-    unsigned server_status;
-    struct fill_times times;
-    bool stored_ok, spooled, asked_server;
-    /* the answer */
+    struct fill_times took;
+};
+
+enum kept { KEPT_NOT, KEPT_IN_STORE, KEPT_ON_DISK }; /* the latter: as it passes */
+
+struct exchange_answer {
+    enum how how;
+    enum kept kept;
+    unsigned status;
     struct entry *entry; /* being delivered */
     struct entry_source out;
-    struct byte_range *give; /* of the representation; arena */
-    unsigned n_give;         /* 0: all that entry has */
-    enum how how;
     enum fault fault;
-    int error;
+    int error;                     /* errno; 0: none */
+    enum exchange_state failed_in; /* with a fault: while doing what */
     const char *fault_detail;
     const char *own_type; /* content type of a page of ours */
     const char *fwd;      /* RFC 9211 fwd= */
-    const char *unstored; /* why the answer was not stored */
-    unsigned status;
-    uint64_t sent_bytes, bytes_in, body_sent;
-    bool sent_whole, timed_out, aborted;
+    const char *unstored; /* why it was not stored */
+};
+
+enum ending { ENDING_NONE, ENDING_WHOLE, ENDING_ABORTED, ENDING_TIMED_OUT };
+
+struct exchange_tally {
     int64_t started_ns;
-    /* tunnel */
+    uint64_t sent_bytes, bytes_in, body_sent;
+    enum ending ending;
+};
+
+struct exchange_tunnel {
     struct dial *dial;
     bool redialled; /* after making room */
     bool dialled;   /* dialled_fd holds the outcome: a descriptor or -errno */
@@ -122,7 +138,27 @@ struct exchange {
     struct tunnel *tunnel;
     struct conn *upgraded;
     struct buf early; /* from the server after a 101 */
-    char lent[EXCHANGE_LENT];
+};
+
+struct exchange {
+    uint32_t magic;
+    struct list link;
+    struct exchange_env *env;
+    struct context *context;
+    enum cause cause;
+    enum exchange_state state;
+    enum life life;
+    enum drive drive;
+    struct loop_task resume;
+    struct exchange_client client; /* ops NULL: nobody waits for the answer */
+    struct source *body;           /* of the request; the client's */
+    struct dns_query *query;       /* for context.dst, or to verify a host */
+    struct exchange_ranges ranges;
+    struct exchange_lookup look;
+    struct exchange_hop hop;
+    struct exchange_answer answer;
+    struct exchange_tally tally;
+    struct exchange_tunnel tunnel;
 };
 
 struct arrival {                   /* an answer on its way into an entry */
@@ -136,27 +172,20 @@ struct arrival {                   /* an answer on its way into an entry */
     uint64_t n_before;
 };
 
-extern const struct exchange_state ADMIT, ACCESS, VERIFY, LOOKUP, DISK, RESERVE, FORWARD, VALIDATE,
-    JUDGE, DELIVER, CONNECT, TUNNEL, LOCAL, PURGE, FAIL, ANSWERED;
-
-static inline enum step
-exchange_next(struct exchange *x, const struct exchange_state *s)
-{
-    x->state = s;
-    return STEP_NEXT;
-}
-
+enum step exchange_next(struct exchange *x, enum exchange_state s); /* STEP_NEXT */
+const char *state_name(enum exchange_state s);
 enum step exchange_fail(struct exchange *x, enum fault why, int error);
 enum step exchange_tell(struct exchange *x, struct span text); /* 200 with a line of ours */
 void exchange_resume(struct exchange *x);
 void exchange_finish(struct exchange *x); /* log and free */
 void exchange_respond(struct exchange *x, const struct outgoing *o);
-void exchange_drop_store(struct exchange *x);         /* ticket, waiter, stored entries */
-bool exchange_denies_local(const struct exchange *x); /* see policy.local_ruled */
+/* text becomes the body. */
+void exchange_respond_text(struct exchange *x, unsigned status, struct buf *extra, struct span text,
+                           bool close);
+void exchange_drop_store(struct exchange *x); /* ticket, waiter, stored entries */
 bool exchange_is_head(const struct exchange *x);
 bool exchange_from_store(const struct exchange *x); /* is the answer ours to cut and to judge? */
 struct selected exchange_selected(const struct head *h);
-uint32_t exchange_client_mark(const struct exchange *x); /* of its address; never 0 */
 
 /* entry_source.c */
 /* wake: the puller's task. false: the bytes from there on are no longer kept. */
@@ -165,7 +194,7 @@ bool entry_source_open(struct entry_source *s, struct entry *e, uint64_t from, u
 void entry_source_close(struct entry_source *s);
 
 /* parts.c: what is stored of it in parts, and which part is wanted */
-void parts_begin(struct exchange *x); /* reads Range: sets range and whole_asked */
+void parts_begin(struct exchange *x); /* reads Range: sets ranges.field and whole_asked */
 void parts_look(struct exchange *x);  /* sets stored to a part that answers, when there is one */
 void parts_look_for_beginning(struct exchange *x); /* sets part */
 void parts_change_request(struct exchange *x, struct fields *f);
@@ -189,12 +218,13 @@ void outcome_log(struct exchange *x);
 bool outcome_is_hit(const struct exchange *x);
 
 /* step_verify.c: requests on a port for diverted connections (exchange_client.intercepts) */
-void diverted_target(struct exchange *x);     /* first: completes the target URI */
-enum step diverted_admit(struct exchange *x); /* refuses, or goes on to ACCESS */
-void diverted_copy(struct exchange *to, const struct exchange *from);
+void diverted_target(struct exchange *x);                /* first: completes the target URI */
+enum step diverted_admit(struct exchange *x);            /* refuses, or goes on to ACCESS */
 uint16_t exchange_server_port(const struct exchange *x); /* that is connected to */
 
 extern const struct fill_events exchange_fill_events; /* step_judge.c */
+/* Another exchange in the context of this one; nobody waits for its answer. */
+struct exchange *exchange_new_in_background(struct exchange *x);
 void exchange_validate_in_background(struct exchange *x);
 
 #endif

@@ -17,15 +17,15 @@ fill_interim(void *owner, const struct response_head *r)
     struct fields f = r->fields;
 
     forwarding_clean(&f);
-    if (x->client.ops && x->request.minor >= 1)
+    if (x->client.ops && x->context->request.minor >= 1)
         x->client.ops->interim(x->client.responder, r->status, &f);
 }
 
 static void
 note_server(struct exchange *x, const struct fill *f)
 {
-    x->server = *fill_server(f);
-    x->times = fill_times_of(f);
+    x->hop.server = *fill_server(f);
+    x->hop.took = fill_times_of(f);
 }
 
 static void
@@ -34,11 +34,11 @@ fill_head(void *owner, const struct response_head *r, const struct framed *frami
 {
     struct exchange *x = owner;
 
-    note_server(x, x->fill);
-    x->response = r;
-    x->response_framing = framing;
-    x->response_times = t;
-    x->server_status = r->status;
+    note_server(x, x->hop.fill);
+    x->hop.response = r;
+    x->hop.framing = framing;
+    x->hop.times = t;
+    x->hop.status = r->status;
     exchange_resume(x);
 }
 
@@ -47,14 +47,14 @@ fill_upgraded(void *owner, const struct response_head *r, struct conn **conn, st
 {
     struct exchange *x = owner;
 
-    note_server(x, x->fill);
-    fill_release(&x->fill); /* it has no events any more and ends by itself */
-    x->server_status = r->status;
-    x->upgraded = *conn;
+    note_server(x, x->hop.fill);
+    fill_release(&x->hop.fill); /* it has no events any more and ends by itself */
+    x->hop.status = r->status;
+    x->tunnel.upgraded = *conn;
     *conn = NULL;
-    buf_add(&x->early, early);
-    x->response = r;
-    x->state = &TUNNEL;
+    buf_add(&x->tunnel.early, early);
+    x->hop.response = r;
+    x->state = TUNNEL;
     exchange_resume(x);
 }
 
@@ -64,8 +64,8 @@ fill_failed(void *owner, const struct fill *f, enum fault why, int error)
     struct exchange *x = owner;
 
     note_server(x, f);
-    x->fault = why;
-    x->error = error;
+    x->answer.fault = why;
+    x->answer.error = error;
     exchange_resume(x);
 }
 
@@ -78,42 +78,43 @@ const struct fill_events exchange_fill_events = {fill_interim, fill_head, fill_u
 static bool
 stale_may_stand_in(struct exchange *x, unsigned status)
 {
-    return x->stored && reuse_after_failure(&x->cc, x->stored->head, x->rule,
-                                            &x->policy->request.reuse, status, clock_mono_ms());
+    return x->look.stored &&
+           reuse_after_failure(&x->context->cc, x->look.stored->head, x->context->rule,
+                               &x->context->policy->request.reuse, status, clock_mono_ms());
 }
 
 static enum step
 serve_stale(struct exchange *x)
 {
-    x->how = HOW_FAIL_OLD;
-    x->entry = x->stored;
-    x->stored = NULL;
-    if (x->ticket)
-        store_abandon(x->env->store, &x->ticket, false, x->entry);
-    return exchange_next(x, &DELIVER);
+    x->answer.how = HOW_FAIL_OLD;
+    x->answer.entry = x->look.stored;
+    x->look.stored = NULL;
+    if (x->look.ticket)
+        store_abandon(x->env->store, &x->look.ticket, false, x->answer.entry);
+    return exchange_next(x, DELIVER);
 }
 
 static enum step
 judge_failure(struct exchange *x)
 {
-    if (x->fault != FAULT_CLIENT_GONE && stale_may_stand_in(x, 0))
+    if (x->answer.fault != FAULT_CLIENT_GONE && stale_may_stand_in(x, 0))
         return serve_stale(x);
-    return exchange_fail(x, x->fault, x->error);
+    return exchange_fail(x, x->answer.fault, x->answer.error);
 }
 
 /* A copy: the fill's own keeps its fields for the questions that come later. */
 static struct response_head
 cleaned(struct exchange *x)
 {
-    struct response_head r = *x->response;
+    struct response_head r = *x->hop.response;
     unsigned n = r.fields.n;
 
     r.fields.cap = n + 2;
-    r.fields.at = arena_alloc(&x->arena, r.fields.cap * sizeof *r.fields.at);
-    memcpy(r.fields.at, x->response->fields.at, n * sizeof *r.fields.at);
+    r.fields.at = arena_alloc(&x->context->arena, r.fields.cap * sizeof *r.fields.at);
+    memcpy(r.fields.at, x->hop.response->fields.at, n * sizeof *r.fields.at);
     forwarding_clean(&r.fields);
-    if (x->policy->request.via)
-        forwarding_add_via(&r.fields, &x->arena, r.minor, x->policy->pseudonym);
+    if (x->context->policy->request.via)
+        forwarding_add_via(&r.fields, &x->context->arena, r.minor, x->context->policy->pseudonym);
     return r;
 }
 
@@ -125,15 +126,15 @@ drop_fill(struct exchange *x)
     struct head *h;
     struct entry *e;
 
-    if (x->response_framing->how != FRAMING_NONE) {
-        fill_cancel(&x->fill);
+    if (x->hop.framing->how != FRAMING_NONE) {
+        fill_cancel(&x->hop.fill);
         return;
     }
-    b = body_new(BODY_PASS, 0, x->env->loop, fill_room_task(x->fill));
-    h = head_new(&x->request, x->response, x->response_times);
+    b = body_new(BODY_PASS, 0, x->env->loop, fill_room_task(x->hop.fill));
+    h = head_new(&x->context->request, x->hop.response, x->hop.times);
     e = entry_new(&h, &b, SPAN_NONE, 0);
-    fill_into(x->fill, e, &(struct fill_keeping){0});
-    fill_release(&x->fill);
+    fill_into(x->hop.fill, e, &(struct fill_keeping){0});
+    fill_release(&x->hop.fill);
     entry_unref(&e);
 }
 
@@ -143,39 +144,41 @@ validated(struct exchange *x)
     struct head *heads[8];
     int i;
 
-    for (unsigned k = 0; k < x->n_variants; k++)
-        heads[k] = x->variants[k]->head;
-    i = validate_select(x->response, heads, x->n_variants);
-    return i < 0 ? NULL : x->variants[i];
+    for (unsigned k = 0; k < x->hop.n_variants; k++)
+        heads[k] = x->hop.variants[k]->head;
+    i = validate_select(x->hop.response, heads, x->hop.n_variants);
+    return i < 0 ? NULL : x->hop.variants[i];
 }
 
 static enum step
 judge_not_modified(struct exchange *x, struct entry *old)
 {
     struct response_head r = cleaned(x);
-    struct head *h = head_freshen(old->head, &x->request, &r, x->response_times);
+    struct head *h = head_freshen(old->head, &x->context->request, &r, x->hop.times);
     struct entry *fresh = entry_freshened(old, &h);
 
     counter_add(COUNTER_NOT_MODIFIED, 1);
     drop_fill(x);
-    if (!response_storable(&x->request, &x->cc, fresh->head, x->rule).yes)
+    if (!response_storable(&x->context->request, &x->context->cc, fresh->head, x->context->rule)
+             .yes)
         store_withdraw(x->env->store, old); /* the 304 took the permission back */
-    else if (x->ticket)
-        store_freshen(x->env->store, &x->ticket, old, fresh);
-    if (x->ticket)
-        store_abandon(x->env->store, &x->ticket, true, NULL);
-    x->how = HOW_UNMODIFIED;
-    x->entry = fresh;
-    return exchange_next(x, &DELIVER);
+    else if (x->look.ticket)
+        store_freshen(x->env->store, &x->look.ticket, old, fresh);
+    if (x->look.ticket)
+        store_abandon(x->env->store, &x->look.ticket, true, NULL);
+    x->answer.how = HOW_UNMODIFIED;
+    x->answer.entry = fresh;
+    return exchange_next(x, DELIVER);
 }
 
 static void
 invalidate(struct exchange *x)
 {
     struct span uris[3];
-    unsigned n = invalidate_targets(&x->request, x->response, &x->arena, uris);
+    unsigned n =
+        invalidate_targets(&x->context->request, x->hop.response, &x->context->arena, uris);
 
-    if (x->host_elsewhere) /* another server answers for what is stored */
+    if (x->context->host_elsewhere) /* another server answers for what is stored */
         return;
     for (unsigned i = 0; i < n; i++) {
         struct cache_key key = cache_key_of(uris[i]);
@@ -190,12 +193,12 @@ static void
 freshen_by_head(struct exchange *x, struct entry *stored)
 {
     struct response_head r = cleaned(x);
-    struct head *h = head_freshen(stored->head, &x->request, &r, x->response_times);
+    struct head *h = head_freshen(stored->head, &x->context->request, &r, x->hop.times);
     struct entry *fresh = entry_freshened(stored, &h);
-    struct request_head as_get = x->request;
+    struct request_head as_get = x->context->request;
 
     as_get.method = METHOD_GET;
-    if (response_storable(&as_get, &x->cc, fresh->head, x->rule).yes)
+    if (response_storable(&as_get, &x->context->cc, fresh->head, x->context->rule).yes)
         store_refresh(x->env->store, stored, fresh);
     else
         store_withdraw(x->env->store, stored);
@@ -210,12 +213,12 @@ judge_head(struct exchange *x)
     struct entry *stored;
     bool vary_miss;
 
-    if (!exchange_is_head(x) || !x->may_serve || x->response->status != 200)
+    if (!exchange_is_head(x) || !x->look.may_serve || x->hop.response->status != 200)
         return;
-    stored = store_lookup(x->env->store, &x->key, &x->request, &vary_miss);
+    stored = store_lookup(x->env->store, &x->context->key, &x->context->request, &vary_miss);
     if (!stored)
         return;
-    if (validate_head_fits(x->response, stored->head, entry_length(stored)))
+    if (validate_head_fits(x->hop.response, stored->head, entry_length(stored)))
         freshen_by_head(x, stored);
     else
         store_withdraw(x->env->store, stored);
@@ -225,9 +228,9 @@ judge_head(struct exchange *x)
 static uint64_t
 expected_length(const struct exchange *x)
 {
-    switch (x->response_framing->how) {
+    switch (x->hop.framing->how) {
     case FRAMING_LENGTH:
-        return x->response_framing->length;
+        return x->hop.framing->length;
     case FRAMING_NONE:
         return 0;
     default:
@@ -238,17 +241,17 @@ expected_length(const struct exchange *x)
 static bool
 worth_storing(const struct exchange *x, uint64_t length)
 {
-    if (!x->may_store || !x->ticket)
+    if (!x->look.may_store || !x->look.ticket)
         return false;
     return (int64_t)(length == LENGTH_UNKNOWN ? INT64_MAX : (int64_t)length) >=
-               x->policy->request.minimum_bytes &&
-           acl_list_check(x->policy->request.store_miss, &x->facts) != ACL_DENY;
+               x->context->policy->request.minimum_bytes &&
+           acl_list_check(x->context->policy->request.store_miss, &x->context->facts) != ACL_DENY;
 }
 
 static bool
 worth_keeping(const struct exchange *x, uint64_t length)
 {
-    return (length == LENGTH_UNKNOWN || length <= x->policy->request.keep_bytes) &&
+    return (length == LENGTH_UNKNOWN || length <= x->context->policy->request.keep_bytes) &&
            worth_storing(x, length);
 }
 
@@ -256,64 +259,75 @@ worth_keeping(const struct exchange *x, uint64_t length)
 static bool
 worth_spooling(const struct exchange *x, const struct arrival *a)
 {
-    return x->policy->request.spool_bytes > 0 && x->env->disk && !a->is_part && !a->before &&
-           x->response->status != 206 &&
+    return x->context->policy->request.spool_bytes > 0 && x->env->disk && !a->is_part &&
+           !a->before && x->hop.response->status != 206 &&
            (a->length == LENGTH_UNKNOWN
-                ? x->stored_ok
-                : a->length > x->policy->request.keep_bytes &&
-                      a->length <= x->policy->request.spool_bytes && worth_storing(x, a->length));
+                ? x->answer.kept == KEPT_IN_STORE
+                : a->length > x->context->policy->request.keep_bytes &&
+                      a->length <= x->context->policy->request.spool_bytes &&
+                      worth_storing(x, a->length));
 }
 
 /* What was not for all says so to those who come next; a part is no word about the whole. */
 static void
 settle_ticket(struct exchange *x, struct entry *e, const struct storable *s)
 {
-    if (!x->ticket)
+    if (!x->look.ticket)
         return;
-    if (x->stored_ok)
-        store_publish(x->env->store, &x->ticket, e);
+    if (x->answer.kept == KEPT_IN_STORE)
+        store_publish(x->env->store, &x->look.ticket, e);
     else
-        store_abandon(x->env->store, &x->ticket, !s->shareable && !x->range, NULL);
+        store_abandon(x->env->store, &x->look.ticket, !s->shareable && !x->ranges.field, NULL);
 }
 
 /* Length of the representation for HEAD answers, else of the body. */
 static uint64_t
 announced_length(struct exchange *x, uint64_t length)
 {
-    const struct field *f = fields_find(&x->response->fields, FIELD_CONTENT_LENGTH);
+    const struct field *f = fields_find(&x->hop.response->fields, FIELD_CONTENT_LENGTH);
     uint64_t n;
 
-    if ((exchange_is_head(x) || x->response->status == 304) && f &&
+    if ((exchange_is_head(x) || x->hop.response->status == 304) && f &&
         span_to_uint(f->value, UINT64_MAX / 16, &n))
         return n;
-    return exchange_is_head(x) || x->response->status == 304 ? LENGTH_UNKNOWN : length;
+    return exchange_is_head(x) || x->hop.response->status == 304 ? LENGTH_UNKNOWN : length;
 }
 
 /* The answer to a POST that stands for a GET: nobody has waited for it. */
 static void
 reserve_for_post(struct exchange *x)
 {
-    if (x->request.method != METHOD_POST || x->ticket || x->host_elsewhere ||
-        acl_list_check(x->policy->request.cache, &x->facts) == ACL_DENY)
+    if (x->context->request.method != METHOD_POST || x->look.ticket || x->context->host_elsewhere ||
+        acl_list_check(x->context->policy->request.cache, &x->context->facts) == ACL_DENY)
         return;
-    x->key = cache_key_of(x->url);
-    x->may_store = true;
-    (void)store_reserve(x->env->store, &x->key, &x->request, false, &x->waiter, &x->ticket);
+    x->context->key = cache_key_of(x->context->url);
+    x->look.may_store = true;
+    (void)store_reserve(x->env->store, &x->context->key, &x->context->request, false,
+                        &x->look.waiter, &x->look.ticket);
+}
+
+/* A part as such, unless it became the whole, or more of one, by what it joins. */
+static bool
+may_keep(struct exchange *x, struct arrival *a)
+{
+    bool is_part = x->hop.response->status == 206 && !a->before;
+
+    return worth_keeping(x, a->length) &&
+           (!is_part || (parts_take_part(x, a) && worth_keeping(x, a->length)));
 }
 
 static void
 decide_storing(struct exchange *x, struct arrival *a, const struct storable *s)
 {
-    x->unstored = s->yes ? NULL : s->why;
+    x->answer.unstored = s->yes ? NULL : s->why;
     if (s->yes)
         reserve_for_post(x);
-    x->stored_ok = s->yes && worth_keeping(x, a->length);
-    if (x->stored_ok && x->response->status == 206 && !a->before)
-        x->stored_ok = parts_take_part(x, a) && worth_keeping(x, a->length);
+    x->answer.kept = s->yes && may_keep(x, a) ? KEPT_IN_STORE : KEPT_NOT;
     a->spool = s->yes && worth_spooling(x, a);
-    x->spooled = a->spool && !x->stored_ok;
-    if (s->yes && !x->stored_ok && !a->spool)
-        x->unstored = x->may_store ? "not-kept" : NULL;
+    if (a->spool && x->answer.kept == KEPT_NOT)
+        x->answer.kept = KEPT_ON_DISK;
+    if (s->yes && x->answer.kept == KEPT_NOT)
+        x->answer.unstored = x->look.may_store ? "not-kept" : NULL;
 }
 
 /* The reader is there before the first byte: what passes is not kept for it. */
@@ -322,14 +336,15 @@ open_early(struct exchange *x)
 {
     uint64_t at = 0, n_bytes = UINT64_MAX;
 
-    if (x->background || (x->whole_asked && parts_choose(x) == RANGE_UNSATISFIABLE) ||
-        x->n_give > 1)
+    if (x->cause == CAUSE_BACKGROUND ||
+        (x->ranges.whole_asked && parts_choose(x) == RANGE_UNSATISFIABLE) || x->ranges.n_give > 1)
         return;
-    if (x->n_give) {
-        at = x->give->first - (x->entry->part ? x->entry->part->from : 0);
-        n_bytes = x->give->last - x->give->first + 1;
+    if (x->ranges.n_give) {
+        at = x->ranges.give->first - (x->answer.entry->part ? x->answer.entry->part->from : 0);
+        n_bytes = x->ranges.give->last - x->ranges.give->first + 1;
     }
-    if (!entry_source_open(&x->out, x->entry, at, n_bytes, x->env->loop, x->client.wake))
+    if (!entry_source_open(&x->answer.out, x->answer.entry, at, n_bytes, x->env->loop,
+                           x->client.wake))
         UNREACHABLE();
 }
 
@@ -338,8 +353,8 @@ take_beginning(struct exchange *x, struct arrival *a)
 {
     if (!a->before)
         return;
-    body_append_of(x->entry->body, a->before->body, 0, a->n_before);
-    if (a->before != x->part)
+    body_append_of(x->answer.entry->body, a->before->body, 0, a->n_before);
+    if (a->before != x->look.part)
         entry_unref(&a->before);
 }
 
@@ -347,9 +362,10 @@ static struct entry *
 entry_of(struct exchange *x, struct arrival *a)
 {
     bool never;
-    struct span vary = vary_spec(&a->head->fields, &x->request.fields, &x->arena, &never);
-    struct body *b = body_new(x->stored_ok ? BODY_KEEP : BODY_PASS, a->length, x->env->loop,
-                              fill_room_task(x->fill));
+    struct span vary =
+        vary_spec(&a->head->fields, &x->context->request.fields, &x->context->arena, &never);
+    struct body *b = body_new(x->answer.kept == KEPT_IN_STORE ? BODY_KEEP : BODY_PASS, a->length,
+                              x->env->loop, fill_room_task(x->hop.fill));
 
     return entry_new_part(&a->head, &b, vary, a->announced, a->is_part ? &a->part : NULL);
 }
@@ -358,36 +374,38 @@ entry_of(struct exchange *x, struct arrival *a)
 static void
 replace_stored(struct exchange *x)
 {
-    if (x->from_disk && !x->stored_ok) /* a spool puts the newer one there in the end */
-        (void)store_invalidate(x->env->store, &x->key);
-    store_withdraw(x->env->store, x->stored);
+    if (x->look.disk_use == DISK_FOUND &&
+        x->answer.kept != KEPT_IN_STORE) /* a spool puts the newer one there in the end */
+        (void)store_invalidate(x->env->store, &x->context->key);
+    store_withdraw(x->env->store, x->look.stored);
 }
 
 static enum step
 take_answer(struct exchange *x, struct arrival *a)
 {
-    struct storable s = response_storable(&x->request, &x->cc, a->head, x->rule);
+    struct storable s =
+        response_storable(&x->context->request, &x->context->cc, a->head, x->context->rule);
     bool alone;
 
     decide_storing(x, a, &s);
-    alone = x->background || (x->whole_asked && (x->stored_ok || a->spool));
-    x->entry = entry_of(x, a);
-    if (fields_find(&x->entry->head->fields, FIELD_SET_COOKIE) && !x->background)
-        x->entry->client = exchange_client_mark(x);
+    alone = x->cause == CAUSE_BACKGROUND || (x->ranges.whole_asked && x->answer.kept != KEPT_NOT);
+    x->answer.entry = entry_of(x, a);
+    if (fields_find(&x->answer.entry->head->fields, FIELD_SET_COOKIE) && x->cause == CAUSE_CLIENT)
+        x->answer.entry->client = context_client_mark(x->context);
     open_early(x);
     take_beginning(x, a);
-    if (x->stored && x->response->status < 500 && !exchange_is_head(x))
+    if (x->look.stored && x->hop.response->status < 500 && !exchange_is_head(x))
         replace_stored(x);
-    settle_ticket(x, x->entry, &s);
-    fill_into(x->fill, x->entry,
-              &(struct fill_keeping){.stored = x->stored_ok,
+    settle_ticket(x, x->answer.entry, &s);
+    fill_into(x->hop.fill, x->answer.entry,
+              &(struct fill_keeping){.stored = x->answer.kept == KEPT_IN_STORE,
                                      .alone = alone,
                                      .spool = a->spool,
-                                     .keep_bytes = x->policy->request.keep_bytes,
-                                     .uri = x->url});
-    if (body_state(x->entry->body) == BODY_FAILED) /* nothing of it has gone out yet */
-        return exchange_fail(x, body_fault(x->entry->body), 0);
-    return exchange_next(x, &DELIVER);
+                                     .keep_bytes = x->context->policy->request.keep_bytes,
+                                     .uri = x->context->url});
+    if (body_state(x->answer.entry->body) == BODY_FAILED) /* nothing of it has gone out yet */
+        return exchange_fail(x, body_fault(x->answer.entry->body), 0);
+    return exchange_next(x, DELIVER);
 }
 
 static bool
@@ -402,14 +420,14 @@ static enum step
 ask_plainly(struct exchange *x)
 {
     drop_fill(x);
-    while (x->n_variants)
-        entry_unref(&x->variants[--x->n_variants]);
-    if (x->part) {
-        store_withdraw(x->env->store, x->part);
-        entry_unref(&x->part);
+    while (x->hop.n_variants)
+        entry_unref(&x->hop.variants[--x->hop.n_variants]);
+    if (x->look.part) {
+        store_withdraw(x->env->store, x->look.part);
+        entry_unref(&x->look.part);
     }
-    x->asked_plainly = true;
-    return exchange_next(x, &FORWARD);
+    x->hop.conditions = CONDITIONS_NONE;
+    return exchange_next(x, FORWARD);
 }
 
 static enum step
@@ -418,10 +436,10 @@ judge_answer(struct exchange *x)
     uint64_t length = expected_length(x);
     struct response_head r = cleaned(x);
     struct arrival a = {.r = &r, .length = length, .announced = announced_length(x, length)};
-    unsigned status = x->response->status;
+    unsigned status = x->hop.response->status;
 
-    a.head = head_new(&x->request, &r, x->response_times);
-    if (x->part && (status == 206 || status == 416) && !parts_take_rest(x, &a)) {
+    a.head = head_new(&x->context->request, &r, x->hop.times);
+    if (x->look.part && (status == 206 || status == 416) && !parts_take_rest(x, &a)) {
         head_unref(&a.head);
         return ask_plainly(x);
     }
@@ -435,32 +453,30 @@ judge(struct exchange *x)
 
     invalidate(x);
     judge_head(x);
-    if (x->n_variants && x->response->status == 304)
+    if (x->hop.n_variants && x->hop.response->status == 304)
         return (old = validated(x)) != NULL ? judge_not_modified(x, old) : ask_plainly(x);
-    if (x->stored && is_failure_status(x->response->status)) {
-        if (stale_may_stand_in(x, x->response->status)) {
+    if (x->look.stored && is_failure_status(x->hop.response->status)) {
+        if (stale_may_stand_in(x, x->hop.response->status)) {
             drop_fill(x);
             return serve_stale(x);
         }
-        x->how = HOW_FAIL_ERROR;
+        x->answer.how = HOW_FAIL_ERROR;
     }
     return judge_answer(x);
 }
 
-static enum step
+enum step
 step_judge(struct exchange *x)
 {
     enum step r;
 
-    if (x->fault)
+    if (x->answer.fault)
         return judge_failure(x);
-    if (!x->response)
+    if (!x->hop.response)
         return STEP_WAIT;
     r = judge(x);
-    x->response = NULL;
-    x->response_framing = NULL;
-    x->response_times = NULL;
+    x->hop.response = NULL;
+    x->hop.framing = NULL;
+    x->hop.times = NULL;
     return r;
 }
-
-const struct exchange_state JUDGE = {"waiting for the answer", step_judge};

@@ -10,7 +10,7 @@
 static bool
 cache_allows(struct exchange *x)
 {
-    enum acl_answer a = acl_list_check(x->policy->request.cache, &x->facts);
+    enum acl_answer a = acl_list_check(x->context->policy->request.cache, &x->context->facts);
 
     return a != ACL_DENY;
 }
@@ -18,47 +18,52 @@ cache_allows(struct exchange *x)
 static enum how
 how_hit(const struct exchange *x)
 {
-    if (x->collapsed)
+    if (x->look.sharing == SHARING_GOT)
         return HOW_COLLAPSED;
-    if (x->policy->request.reuse.offline &&
-        x->reuse.freshness.age_s > x->reuse.freshness.lifetime_s)
+    if (x->context->policy->request.reuse.offline &&
+        x->look.reuse.freshness.age_s > x->look.reuse.freshness.lifetime_s)
         return HOW_OFFLINE_HIT;
-    if (x->stored->head->status >= 400)
+    if (x->look.stored->head->status >= 400)
         return HOW_NEGATIVE_HIT;
-    return x->from_disk ? HOW_DISK_HIT : HOW_HIT;
+    return x->look.disk_use == DISK_FOUND ? HOW_DISK_HIT : HOW_HIT;
 }
 
 /* The stored response becomes the answer. */
 static enum step
 serve_stored(struct exchange *x)
 {
-    x->how = how_hit(x);
-    x->entry = x->stored;
-    x->stored = NULL;
-    return exchange_next(x, &DELIVER);
+    x->answer.how = how_hit(x);
+    x->answer.entry = x->look.stored;
+    x->look.stored = NULL;
+    return exchange_next(x, DELIVER);
 }
 
 static void
 decide_reuse(struct exchange *x)
 {
-    x->reuse = reuse_decide(&x->request, &x->cc, x->stored ? x->stored->head : NULL, x->rule,
-                            &x->policy->request.reuse, clock_mono_ms());
-    x->fwd = x->stored ? x->reuse.why : x->vary_miss ? "vary-miss" : "uri-miss";
+    x->look.reuse = reuse_decide(&x->context->request, &x->context->cc,
+                                 x->look.stored ? x->look.stored->head : NULL, x->context->rule,
+                                 &x->context->policy->request.reuse, clock_mono_ms());
+    x->answer.fwd = x->look.stored      ? x->look.reuse.why
+                    : x->look.vary_miss ? "vary-miss"
+                                        : "uri-miss";
 }
 
 static void
 look(struct exchange *x)
 {
-    if (x->stored)
-        entry_unref(&x->stored);
-    x->stored = store_lookup(x->env->store, &x->key, &x->request, &x->vary_miss);
-    if (x->stored && body_state(x->stored->body) == BODY_FAILED)
-        entry_unref(&x->stored);
-    if (x->stored && acl_list_check(x->policy->request.send_hit, &x->facts) == ACL_DENY)
-        entry_unref(&x->stored);
-    if (!x->stored && x->range) {
+    if (x->look.stored)
+        entry_unref(&x->look.stored);
+    x->look.stored =
+        store_lookup(x->env->store, &x->context->key, &x->context->request, &x->look.vary_miss);
+    if (x->look.stored && body_state(x->look.stored->body) == BODY_FAILED)
+        entry_unref(&x->look.stored);
+    if (x->look.stored &&
+        acl_list_check(x->context->policy->request.send_hit, &x->context->facts) == ACL_DENY)
+        entry_unref(&x->look.stored);
+    if (!x->look.stored && x->ranges.field) {
         parts_look(x);
-        if (x->stored)
+        if (x->look.stored)
             return;
     }
     decide_reuse(x);
@@ -74,7 +79,8 @@ wish_range(const struct exchange *x, struct tier_wish *w)
     unsigned n;
 
     w->to = UINT64_MAX;
-    if (!x->range || range_parse(x->range->value, FAR << 1, &r, 1, &n) != RANGE_OK || r.first > FAR)
+    if (!x->ranges.field || range_parse(x->ranges.field->value, FAR << 1, &r, 1, &n) != RANGE_OK ||
+        r.first > FAR)
         return;
     w->from = r.first;
     if (r.last <= FAR)
@@ -85,23 +91,25 @@ wish_range(const struct exchange *x, struct tier_wish *w)
 static bool
 disk_is_asked(struct exchange *x)
 {
-    struct tier_wish w = {.keep_bytes = x->policy->request.promote_bytes,
-                          .parts = x->may_store,
-                          .may_send = x->policy->request.sendfile};
+    struct tier_wish w = {.keep_bytes = x->context->policy->request.promote_bytes,
+                          .parts = x->look.may_store,
+                          .may_send = x->context->policy->request.sendfile};
 
-    if (x->stored || x->disk_asked || !x->env->disk || x->background ||
-        acl_list_check(x->policy->request.send_hit, &x->facts) == ACL_DENY)
+    if (x->look.stored || x->look.disk_use != DISK_NOT_ASKED || !x->env->disk ||
+        x->cause == CAUSE_BACKGROUND ||
+        acl_list_check(x->context->policy->request.send_hit, &x->context->facts) == ACL_DENY)
         return false;
-    x->disk_asked = true;
+    x->look.disk_use = DISK_ASKED;
     wish_range(x, &w);
-    x->disk = tier_read_start(x->env->disk, x->url, &x->request, &w, &x->resume);
-    return x->disk != NULL;
+    x->look.disk =
+        tier_read_start(x->env->disk, x->context->url, &x->context->request, &w, &x->resume);
+    return x->look.disk != NULL;
 }
 
 static enum step
 decide(struct exchange *x)
 {
-    switch (x->reuse.verdict) {
+    switch (x->look.reuse.verdict) {
     case REUSE_SERVE:
     case REUSE_SERVE_STALE:
         return serve_stored(x);
@@ -111,55 +119,56 @@ decide(struct exchange *x)
     case REUSE_REFUSE:
         return exchange_fail(x, FAULT_ONLY_IF_CACHED, 0);
     case REUSE_VALIDATE:
-        return exchange_next(x, &RESERVE);
+        return exchange_next(x, RESERVE);
     case REUSE_NONE:
-        tier_read_cancel(&x->disk);
-        if (x->stored)
-            entry_unref(&x->stored);
-        return exchange_next(x, &RESERVE);
+        tier_read_cancel(&x->look.disk);
+        if (x->look.stored)
+            entry_unref(&x->look.stored);
+        return exchange_next(x, RESERVE);
     }
     UNREACHABLE();
 }
 
-static enum step
+enum step
 step_lookup(struct exchange *x)
 {
-    bool get = x->request.method == METHOD_GET;
+    bool get = x->context->request.method == METHOD_GET;
 
-    x->rule = policy_refresh_rule(x->policy, x->url);
-    x->may_serve = (get || exchange_is_head(x)) && cache_allows(x) && !x->host_elsewhere;
-    x->may_store = x->may_serve && get && !x->body;
+    x->context->rule = policy_refresh_rule(x->context->policy, x->context->url);
+    x->look.may_serve =
+        (get || exchange_is_head(x)) && cache_allows(x) && !x->context->host_elsewhere;
+    x->look.may_store = x->look.may_serve && get && !x->body;
     parts_begin(x);
-    if (!x->may_serve) {
-        if (x->cc.only_if_cached && (get || exchange_is_head(x)))
+    if (!x->look.may_serve) {
+        if (x->context->cc.only_if_cached && (get || exchange_is_head(x)))
             return exchange_fail(x, FAULT_ONLY_IF_CACHED, 0);
-        x->fwd = get || exchange_is_head(x) ? "bypass" : "method";
-        return exchange_next(x, &FORWARD);
+        x->answer.fwd = get || exchange_is_head(x) ? "bypass" : "method";
+        return exchange_next(x, FORWARD);
     }
-    x->key = cache_key_of(x->url);
+    x->context->key = cache_key_of(x->context->url);
     look(x);
     if (disk_is_asked(x))
-        return exchange_next(x, &DISK);
+        return exchange_next(x, DISK);
     return decide(x);
 }
 
 /* What is kept of it is for others from now on; a body that passes waits for its reader. */
-static enum step
+enum step
 step_disk(struct exchange *x)
 {
-    if (!tier_read_is_done(x->disk))
+    if (!tier_read_is_done(x->look.disk))
         return STEP_WAIT;
-    x->stored = tier_read_entry(x->disk);
-    if (!x->stored) {
-        tier_read_cancel(&x->disk);
-        return exchange_next(x, &LOOKUP);
+    x->look.stored = tier_read_entry(x->look.disk);
+    if (!x->look.stored) {
+        tier_read_cancel(&x->look.disk);
+        return exchange_next(x, LOOKUP);
     }
-    x->from_disk = true;
-    if (body_mode(x->stored->body) == BODY_KEEP) {
-        store_adopt(x->env->store, &x->key, x->stored);
-        tier_read_release(&x->disk);
-        if (x->stored->part) /* it is looked for where parts are */
-            return exchange_next(x, &LOOKUP);
+    x->look.disk_use = DISK_FOUND;
+    if (body_mode(x->look.stored->body) == BODY_KEEP) {
+        store_adopt(x->env->store, &x->context->key, x->look.stored);
+        tier_read_release(&x->look.disk);
+        if (x->look.stored->part) /* it is looked for where parts are */
+            return exchange_next(x, LOOKUP);
     }
     decide_reuse(x);
     return decide(x);
@@ -169,16 +178,16 @@ step_disk(struct exchange *x)
 static enum step
 after_wait(struct exchange *x)
 {
-    x->waited = false;
-    if (!x->waiter.entry)
-        return exchange_next(x, &LOOKUP);
-    if (x->stored)
-        entry_unref(&x->stored);
-    x->stored = x->waiter.entry;
-    x->waiter.entry = NULL;
-    if (body_state(x->stored->body) == BODY_FAILED)
-        return exchange_next(x, &LOOKUP);
-    x->collapsed = true;
+    x->look.sharing = SHARING_NOT;
+    if (!x->look.waiter.entry)
+        return exchange_next(x, LOOKUP);
+    if (x->look.stored)
+        entry_unref(&x->look.stored);
+    x->look.stored = x->look.waiter.entry;
+    x->look.waiter.entry = NULL;
+    if (body_state(x->look.stored->body) == BODY_FAILED)
+        return exchange_next(x, LOOKUP);
+    x->look.sharing = SHARING_GOT;
     counter_add(COUNTER_COLLAPSED, 1);
     return serve_stored(x);
 }
@@ -187,34 +196,31 @@ after_wait(struct exchange *x)
 static bool
 may_collapse(const struct exchange *x)
 {
-    return x->policy->request.collapse && x->waits < WAITS_MAX && x->may_store &&
-           (!x->range || x->whole_asked) &&
-           (x->stored || !conditional_is_present(&x->request.fields)) && !x->cc.no_store &&
-           !x->cc.no_cache;
+    return x->context->policy->request.collapse && x->look.sharing == SHARING_NOT &&
+           x->look.n_waits < WAITS_MAX && x->look.may_store &&
+           (!x->ranges.field || x->ranges.whole_asked) &&
+           (x->look.stored || !conditional_is_present(&x->context->request.fields)) &&
+           !x->context->cc.no_store && !x->context->cc.no_cache;
 }
 
-static enum step
+enum step
 step_reserve(struct exchange *x)
 {
-    if (x->waited)
-        return x->waiter.node ? STEP_WAIT : after_wait(x);
-    if (!x->may_store && !x->stored)
-        return exchange_next(x, &FORWARD);
-    x->waiter.loop = x->env->loop;
-    x->waiter.task = &x->resume;
-    x->waiter.request = &x->request;
-    if (store_reserve(x->env->store, &x->key, &x->request, may_collapse(x), &x->waiter,
-                      &x->ticket) == RESERVE_WAIT) {
-        x->waited = true;
-        x->waits++;
-        if (x->background) /* somebody else is at it */
+    if (x->look.sharing == SHARING_WAITS)
+        return x->look.waiter.node ? STEP_WAIT : after_wait(x);
+    if (!x->look.may_store && !x->look.stored)
+        return exchange_next(x, FORWARD);
+    x->look.waiter.loop = x->env->loop;
+    x->look.waiter.task = &x->resume;
+    x->look.waiter.request = &x->context->request;
+    if (store_reserve(x->env->store, &x->context->key, &x->context->request, may_collapse(x),
+                      &x->look.waiter, &x->look.ticket) == RESERVE_WAIT) {
+        x->look.sharing = SHARING_WAITS;
+        x->look.n_waits++;
+        if (x->cause == CAUSE_BACKGROUND) /* somebody else is at it */
             exchange_finish(x);
         return STEP_WAIT;
     }
     parts_look_for_beginning(x);
-    return exchange_next(x, x->stored ? &VALIDATE : &FORWARD);
+    return exchange_next(x, x->look.stored ? VALIDATE : FORWARD);
 }
-
-const struct exchange_state DISK = {"reading from disk", step_disk};
-const struct exchange_state LOOKUP = {"looking up", step_lookup};
-const struct exchange_state RESERVE = {"waiting for another fetch", step_reserve};

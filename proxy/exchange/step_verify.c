@@ -13,43 +13,38 @@
 
 #define REPEAT_MS 60000 /* the event log hears of the same at most so often */
 
-static bool
-was_diverted(const struct exchange *x)
-{
-    return x->client.destination.sa.sa_family != AF_UNSPEC;
-}
-
 /* Where it goes, in the form in which other requests have their looked up addresses. */
 static void
 go_to_destination(struct exchange *x)
 {
-    x->dst = arena_alloc(&x->arena, sizeof *x->dst);
-    *x->dst = (struct dns_answer){.status = DNS_OK, .n = 1, .at = {x->client.destination}};
-    x->facts.destination = &x->client.destination;
-    x->facts.port = addr_port(&x->client.destination);
+    x->context->dst = arena_alloc(&x->context->arena, sizeof *x->context->dst);
+    *x->context->dst =
+        (struct dns_answer){.status = DNS_OK, .n = 1, .at = {x->context->from.destination}};
+    x->context->facts.destination = &x->context->from.destination;
+    x->context->facts.port = addr_port(&x->context->from.destination);
 }
 
 /* HTTP/1.0 without Host: all that is known is the address (RFC 9112 section 3.3). */
 static void
 name_by_address(struct exchange *x)
 {
-    struct uri *u = &x->request.uri;
+    struct uri *u = &x->context->request.uri;
     char text[ADDR_TEXT_MAX];
 
     u->scheme = SPAN("http");
-    u->literal = x->client.destination;
+    u->literal = x->context->from.destination;
     u->port = addr_port(&u->literal);
     addr_set_port(&u->literal, 0);
-    u->host = arena_copy(&x->arena, span_of(text, addr_format(&u->literal, text)));
+    u->host = arena_copy(&x->context->arena, span_of(text, addr_format(&u->literal, text)));
 }
 
 /* The target URI of what was meant for an origin; Host stands in it already. */
 void
 diverted_target(struct exchange *x)
 {
-    struct uri *u = &x->request.uri;
+    struct uri *u = &x->context->request.uri;
 
-    if (!was_diverted(x) || (u->form != URI_ORIGIN && u->form != URI_ASTERISK))
+    if (!context_was_diverted(x->context) || (u->form != URI_ORIGIN && u->form != URI_ASTERISK))
         return;
     if (u->host.n == 0)
         name_by_address(x);
@@ -60,8 +55,8 @@ static enum step
 refuse(struct exchange *x, enum fault why, const char *detail)
 {
     counter_add(COUNTER_DENIED, 1);
-    x->how = HOW_DENIED;
-    x->fault_detail = detail;
+    x->answer.how = HOW_DENIED;
+    x->answer.fault_detail = detail;
     return exchange_fail(x, why, 0);
 }
 
@@ -70,34 +65,25 @@ diverted_admit(struct exchange *x)
 {
     char peer[ADDR_TEXT_MAX];
 
-    if (!was_diverted(x)) {
-        (void)addr_format(&x->client.peer, peer);
+    if (!context_was_diverted(x->context)) {
+        (void)addr_format(&x->context->from.peer, peer);
         log_event_every(REPEAT_MS, LOG_WARN,
                         "%s came straight to http_port %s, which is for diverted connections: "
                         "refused, it would be a loop",
-                        peer, x->client.port_name);
+                        peer, x->context->from.port_name);
         return refuse(x, FAULT_NOT_DIVERTED, "not diverted");
     }
-    if (x->request.method == METHOD_CONNECT)
+    if (x->context->request.method == METHOD_CONNECT)
         return refuse(x, FAULT_DENIED, "CONNECT on a diverted connection");
     go_to_destination(x);
-    return exchange_next(x, &ACCESS);
-}
-
-void
-diverted_copy(struct exchange *to, const struct exchange *from)
-{
-    if (!was_diverted(from))
-        return;
-    to->client.intercepts = true;
-    to->client.destination = from->client.destination;
-    go_to_destination(to);
+    return exchange_next(x, ACCESS);
 }
 
 uint16_t
 exchange_server_port(const struct exchange *x)
 {
-    return was_diverted(x) ? addr_port(&x->client.destination) : x->request.uri.port;
+    return context_was_diverted(x->context) ? addr_port(&x->context->from.destination)
+                                            : x->context->request.uri.port;
 }
 
 static bool
@@ -112,31 +98,31 @@ has_address(const struct dns_answer *a, const struct addr *wanted)
 static void
 log_elsewhere(struct exchange *x)
 {
-    struct span host = uri_host_field(&x->request.uri, &x->arena);
+    struct span host = uri_host_field(&x->context->request.uri, &x->context->arena);
     char there[ADDR_TEXT_MAX];
 
-    (void)addr_format_port(&x->client.destination, there);
-    log_event_every(REPEAT_MS, LOG_WARN, "diverted: %.*s is not at %s as far as we know: %s",
-                    SPAN_ARG(host), there,
-                    x->policy->request.host_strict ? "refused" : "passed on without the store");
+    (void)addr_format_port(&x->context->from.destination, there);
+    log_event_every(
+        REPEAT_MS, LOG_WARN, "diverted: %.*s is not at %s as far as we know: %s", SPAN_ARG(host),
+        there, x->context->policy->request.host_strict ? "refused" : "passed on without the store");
 }
 
 static enum step
 host_is_elsewhere(struct exchange *x)
 {
     log_elsewhere(x);
-    x->host_elsewhere = true;
+    x->context->host_elsewhere = true;
     counter_add(COUNTER_HOST_ELSEWHERE, 1);
-    if (x->policy->request.host_strict)
+    if (x->context->policy->request.host_strict)
         return refuse(x, FAULT_HOST_ELSEWHERE, NULL);
-    return exchange_next(x, &LOOKUP);
+    return exchange_next(x, LOOKUP);
 }
 
 static enum step
 judge_host(struct exchange *x, const struct dns_answer *a)
 {
-    return has_address(a, &x->client.destination) ? exchange_next(x, &LOOKUP)
-                                                  : host_is_elsewhere(x);
+    return has_address(a, &x->context->from.destination) ? exchange_next(x, LOOKUP)
+                                                         : host_is_elsewhere(x);
 }
 
 static void
@@ -149,19 +135,17 @@ host_resolved(void *owner, const struct dns_answer *a)
     exchange_resume(x);
 }
 
-static enum step
+enum step
 step_verify(struct exchange *x)
 {
     struct dns_answer now;
 
     if (x->query)
         return STEP_WAIT;
-    if (x->request.uri.port != exchange_server_port(x))
+    if (x->context->request.uri.port != exchange_server_port(x))
         return host_is_elsewhere(x);
-    if (!resolver_ask(x->env->upstream->resolver, x->request.uri.host, host_resolved, x, &now,
-                      &x->query))
+    if (!resolver_ask(x->env->upstream->resolver, x->context->request.uri.host, host_resolved, x,
+                      &now, &x->query))
         return STEP_WAIT;
     return judge_host(x, &now);
 }
-
-const struct exchange_state VERIFY = {"checking where the host is", step_verify};
