@@ -60,8 +60,8 @@ client_respond(void *responder, const struct outgoing *o)
     buf_add(b, buf_span(&c->out));
     buf_free(&c->out);
     h1_write_status_line(b, o->status, o->reason);
-    buf_add(b, o->block);
-    buf_add(b, o->extra);
+    h1_write_edited(b, o->head ? o->head->block : SPAN_NONE, o->head ? &o->head->fields : NULL,
+                    o->edits);
     add_framing(c, b, o, &chunked);
     add_connection(c, b);
     BUF_ADD(b, "\r\n");

@@ -180,8 +180,10 @@ void exchange_resume(struct exchange *x);
 void exchange_finish(struct exchange *x); /* log and free */
 void exchange_respond(struct exchange *x, const struct outgoing *o);
 /* text becomes the body. */
-void exchange_respond_text(struct exchange *x, unsigned status, struct buf *extra, struct span text,
-                           bool close);
+void exchange_respond_text(struct exchange *x, unsigned status, const struct edits *edits,
+                           struct span text, bool close);
+/* The fields of an answer of ours; content_type may be SPAN_NONE, and borrowed. */
+struct edits exchange_own_fields(struct exchange *x, struct span content_type);
 void exchange_drop_store(struct exchange *x); /* ticket, waiter, stored entries */
 bool exchange_is_head(const struct exchange *x);
 bool exchange_from_store(const struct exchange *x); /* is the answer ours to cut and to judge? */
@@ -211,9 +213,9 @@ struct source *multipart_new(struct exchange *x, uint64_t *length, struct span *
 void error_page_write(struct buf *b, const struct exchange *x, enum fault why);
 
 /* outcome.c: the words for logs and Cache-Status */
-const char *outcome_result(const struct exchange *x); /* "TCP_MISS" */
-void outcome_cache_status(const struct exchange *x, struct buf *out);
-void outcome_proxy_status(const struct exchange *x, struct buf *out);
+const char *outcome_result(const struct exchange *x);            /* "TCP_MISS" */
+void outcome_cache_status(struct exchange *x, struct fields *f); /* adds the field */
+void outcome_proxy_status(struct exchange *x, struct fields *f);
 void outcome_log(struct exchange *x);
 bool outcome_is_hit(const struct exchange *x);
 
