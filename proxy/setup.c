@@ -135,8 +135,8 @@ policy_sizes(struct policy *p, const struct conf *c)
 static void
 policy_times(struct policy *p, const struct conf *c)
 {
-    p->connect_timeout_ms = c->connect_timeout_ms < c->forward_timeout_ms ? c->connect_timeout_ms
-                                                                          : c->forward_timeout_ms;
+    p->connect_timeout_ms = c->connect_timeout_ms;
+    p->forward_timeout_ms = c->forward_timeout_ms;
     p->stagger_ms = c->happy_eyeballs_connect_timeout_ms;
     p->server_life_ms = c->pconn_lifetime_ms;
     p->read_timeout_ms = c->read_timeout_ms;

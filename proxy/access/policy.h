@@ -35,8 +35,7 @@ struct policy {
                            machine only */
     int64_t connect_timeout_ms, read_timeout_ms, write_timeout_ms, request_timeout_ms,
         request_start_timeout_ms, lifetime_ms, client_idle_ms, server_idle_ms, tunnel_idle_ms,
-        stagger_ms,
-        server_life_ms; /* connect_timeout_ms: the smaller of connect_timeout and forward_timeout */
+        stagger_ms, server_life_ms, forward_timeout_ms;
     unsigned max_tries;
     uint64_t quick_abort_min, quick_abort_max;
     unsigned quick_abort_pct;

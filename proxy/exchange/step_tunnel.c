@@ -105,9 +105,16 @@ dial_target(struct exchange *x)
             return exchange_fail(x, FAULT_LOOP, 0);
     x->asked_server = true;
     x->how = HOW_TUNNEL;
-    x->dial = dial_start(x->env->loop, x->dst->at, policy_tries(x->policy, x->dst->n),
-                         x->request.uri.port, x->policy->connect_timeout_ms, x->policy->stagger_ms,
-                         connect_dialled, x);
+    x->dial = dial_start(x->env->loop,
+                         &(struct dial_options){.to = x->dst->at,
+                                                .n = policy_tries(x->policy, x->dst->n),
+                                                .port = x->request.uri.port,
+                                                .stagger_ms = x->policy->stagger_ms,
+                                                .attempt_ms = x->policy->connect_timeout_ms,
+                                                .deadline_ms = x->started_ns / 1000000 +
+                                                               x->policy->forward_timeout_ms,
+                                                .fn = connect_dialled,
+                                                .owner = x});
     return STEP_WAIT;
 }
 
