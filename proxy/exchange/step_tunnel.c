@@ -110,10 +110,16 @@ dial_target(struct exchange *x)
             return exchange_fail(x, FAULT_LOOP, 0);
     x->hop.asked = true;
     x->answer.how = HOW_TUNNEL;
-    x->tunnel.dial = dial_start(
-        x->env->loop, x->context->dst->at, policy_tries(x->context->policy, x->context->dst->n),
-        x->context->request.uri.port, x->context->policy->upstream.connect_timeout_ms,
-        x->context->policy->upstream.stagger_ms, connect_dialled, x);
+    x->tunnel.dial = dial_start(x->env->loop,
+                         &(struct dial_options){.to = x->context->dst->at,
+                                                .n = policy_tries(x->context->policy, x->context->dst->n),
+                                                .port = x->context->request.uri.port,
+                                                .stagger_ms = x->context->policy->upstream.stagger_ms,
+                                                .attempt_ms = x->context->policy->upstream.connect_timeout_ms,
+                                                .deadline_ms = x->tally.started_ns / 1000000 +
+                                                               x->context->policy->upstream.forward_timeout_ms,
+                                                .fn = connect_dialled,
+                                                .owner = x});
     return STEP_WAIT;
 }
 

@@ -133,9 +133,16 @@ fill_reach(struct fill *f)
         return;
     }
     f->asked_ns = clock_mono_ns();
-    f->dial = dial_start(f->up->loop, f->answer->at, policy_tries(f->policy, f->answer->n), f->port,
-                         f->policy->upstream.connect_timeout_ms, f->policy->upstream.stagger_ms,
-                         dialled, f);
+    f->dial =
+        dial_start(f->up->loop, &(struct dial_options){.to = f->answer->at,
+                                                       .n = policy_tries(f->policy, f->answer->n),
+                                                       .port = f->port,
+                                                       .stagger_ms = f->policy->upstream.stagger_ms,
+                                                       .attempt_ms = f->policy->upstream.connect_timeout_ms,
+                                                       .deadline_ms = f->started_ns / 1000000 +
+                                                                      f->policy->upstream.forward_timeout_ms,
+                                                       .fn = dialled,
+                                                       .owner = f});
 }
 
 static void
