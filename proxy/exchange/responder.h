@@ -10,6 +10,7 @@
 #include "cache/head.h"
 #include "http/edits.h"
 #include "http/source.h"
+#include "proxy/net/transport.h"
 
 struct outgoing {
     unsigned status;
@@ -26,9 +27,9 @@ struct outgoing {
 struct responder_ops {
     void (*interim)(void *responder, unsigned status, const struct fields *fields);
     void (*respond)(void *responder, const struct outgoing *o);
-    /* The client's socket for a tunnel, with bytes it has sent already; the responder is gone
-     * afterwards. -1: it has closed. */
-    int (*steal)(void *responder, struct buf *early);
+    /* Hands over the client's connection for a tunnel, with bytes it has sent already; the
+     * responder is gone afterwards. false: it has closed. */
+    bool (*steal)(void *responder, struct transport *t, struct buf *early);
 };
 
 #endif

@@ -9,7 +9,6 @@
 #include "http/range.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/net/body_writer.h"
-#include "proxy/net/dial.h"
 #include "proxy/tunnel/tunnel.h"
 
 #define EXCHANGE_MAGIC 0xe8c4a19eu
@@ -93,6 +92,7 @@ enum conditions { CONDITIONS_CLIENTS, CONDITIONS_OURS, CONDITIONS_NONE };
 
 struct exchange_hop { /* the next hop, and what it says */
     bool asked;
+    bool bound; /* the answer came over a connection that is this client's alone */
     enum conditions conditions;
     struct entry *variants[8]; /* whose validators were sent */
     unsigned n_variants;
@@ -131,12 +131,9 @@ struct exchange_tally {
 };
 
 struct exchange_tunnel {
-    struct dial *dial;
-    bool redialled; /* after making room */
-    bool dialled;   /* dialled_fd holds the outcome: a descriptor or -errno */
-    int dialled_fd;
+    struct route route;  /* of CONNECT */
+    struct conn *server; /* what the route found, or what a 101 left */
     struct tunnel *tunnel;
-    struct conn *upgraded;
     struct buf early; /* from the server after a 101 */
 };
 
@@ -224,7 +221,8 @@ void diverted_target(struct exchange *x);                /* first: completes the
 enum step diverted_admit(struct exchange *x);            /* refuses, or goes on to ACCESS */
 uint16_t exchange_server_port(const struct exchange *x); /* that is connected to */
 
-extern const struct fill_events exchange_fill_events; /* step_judge.c */
+struct span forward_compose(void *owner, const struct hop *hop); /* step_forward.c */
+extern const struct fill_events exchange_fill_events;            /* step_judge.c */
 /* Another exchange in the context of this one; nobody waits for its answer. */
 struct exchange *exchange_new_in_background(struct exchange *x);
 void exchange_validate_in_background(struct exchange *x);

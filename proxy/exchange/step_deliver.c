@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "cache/freshness.h"
+#include "http/auth.h"
 #include "http/conditional.h"
 #include "http/h1_write.h"
 #include "http/range.h"
@@ -46,6 +47,20 @@ keeps_cookie(struct exchange *x)
            (x->answer.entry->client && x->answer.entry->client == context_client_mark(x->context));
 }
 
+/* A client may try such a log-in only when it is told that the connections behind us are kept apart
+ * (RFC 4559 section 6). */
+static void
+say_log_ins_work(struct exchange *x, struct fields *added)
+{
+    const struct head *h = x->answer.entry->head;
+    struct arena *a = &x->context->arena;
+
+    if (h->status != 401 || !auth_binds_response(&h->fields))
+        return;
+    fields_add(added, a, SPAN("Proxy-Support"), SPAN("Session-Based-Authentication"));
+    fields_add_id(added, a, FIELD_CONNECTION, SPAN("Proxy-Support"));
+}
+
 /* What leaves differs from the entry's head by so much, whatever else is added. */
 static struct edits
 edits_for_client(struct exchange *x)
@@ -56,6 +71,7 @@ edits_for_client(struct exchange *x)
         edits_remove(&e, FIELD_SET_COOKIE);
     add_age(x, &e.added);
     outcome_cache_status(x, &e.added);
+    say_log_ins_work(x, &e.added);
     return e;
 }
 

@@ -59,15 +59,16 @@ dial_release(struct dial *d)
     FREE_OBJ(d);
 }
 
+/* t: the winner; NULL: error says why there is none. */
 static void
-dial_finish(struct dial *d, int fd, const struct addr *to)
+dial_finish(struct dial *d, struct transport *t, int error, const struct addr *to)
 {
     dial_fn *fn = d->fn;
     void *owner = d->owner;
     struct addr where = to ? *to : ADDR_NONE;
 
     dial_release(d);
-    fn(owner, fd, &where);
+    fn(owner, t, error, &where);
 }
 
 static void
@@ -80,7 +81,7 @@ attempt_failed(struct attempt *a, int error)
     if (d->next < d->n)
         dial_next(d);
     else if (d->open == 0)
-        dial_finish(d, -d->last_error, &a->to);
+        dial_finish(d, NULL, -d->last_error, &a->to);
 }
 
 static void
@@ -88,6 +89,7 @@ attempt_ready(void *owner, int events)
 {
     struct attempt *a = owner;
     struct dial *d = a->dial;
+    struct transport won;
     int error = 0;
     socklen_t n = sizeof error;
 
@@ -97,10 +99,12 @@ attempt_ready(void *owner, int events)
         attempt_failed(a, error);
         return;
     }
-    a->open = false; /* the winner's descriptor leaves with the callback */
+    a->open = false; /* the winner leaves with the callback */
     d->open--;
     loop_io_stop(&a->io);
-    dial_finish(d, a->io.fd, &a->to);
+    transport_tcp_open(&won, d->loop, a->io.fd);
+    dial_finish(d, &won, 0, &a->to);
+    transport_close(&won); /* taken, as a rule */
 }
 
 static int
@@ -164,7 +168,7 @@ dial_next(struct dial *d)
         d->last_error = error;
     }
     if (d->open == 0)
-        dial_finish(d, -d->last_error, d->n ? &d->attempts[d->n - 1].to : NULL);
+        dial_finish(d, NULL, -d->last_error, d->n ? &d->attempts[d->n - 1].to : NULL);
 }
 
 static bool
@@ -188,7 +192,7 @@ dial_due(void *owner)
     bool one_failed = close_expired(d, now_ms);
 
     if (d->deadline_ms <= now_ms)
-        dial_finish(d, -ETIMEDOUT, d->next ? &d->attempts[d->next - 1].to : NULL);
+        dial_finish(d, NULL, -ETIMEDOUT, d->next ? &d->attempts[d->next - 1].to : NULL);
     else if (d->open == 0 || (d->next < d->n && (one_failed || d->next_ms <= now_ms)))
         dial_next(d);
     else
@@ -202,7 +206,7 @@ dial_begin(void *owner)
     struct dial *d = owner;
 
     if (d->deadline_ms <= clock_mono_ms())
-        dial_finish(d, -ETIMEDOUT, d->n ? &d->attempts[0].to : NULL);
+        dial_finish(d, NULL, -ETIMEDOUT, d->n ? &d->attempts[0].to : NULL);
     else
         dial_next(d);
 }

@@ -8,14 +8,14 @@
 #define PROXY_NET_DIAL_H
 
 #include "base/addr.h"
-#include "base/loop.h"
+#include "proxy/net/transport.h"
 
 #define DIAL_ADDRESSES 32
 
 struct dial;
-/* fd >= 0: connected, non-blocking, TCP_NODELAY, counted as server active; `to` says where. fd < 0:
- * -errno of the last failure, -ETIMEDOUT when time ran out. */
-typedef void dial_fn(void *owner, int fd, const struct addr *to);
+/* t: connected, TCP_NODELAY, counted as server active, to be taken before returning; `to` says
+ * where. NULL: error is -errno of the last failure, -ETIMEDOUT when time ran out. */
+typedef void dial_fn(void *owner, struct transport *t, int error, const struct addr *to);
 
 struct dial_options {
     const struct addr *to; /* copied */
