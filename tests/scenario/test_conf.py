@@ -3,6 +3,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import threading
 import time
 
@@ -174,6 +175,88 @@ class Arguments(Scenario):
         wait_for(lambda: not p.is_running(), "the end")
         self.assertFalse(os.path.exists(folder + "/pid"))
         self.assertNotEqual(run_cuttle("-k", "check", "-f", p.conf_path)[0], 0)
+
+
+class Background(Scenario):
+    """Without -N: the starter tells by its end how the start went."""
+
+    def conf(self, *lines):
+        self.folder = self.temporary_folder()
+        self.lease = harness.PortLease()
+        self.addCleanup(self.lease.release)
+        usual = ["http_port 127.0.0.1:%d" % self.lease.number, "pid_filename %s/pid" % self.folder,
+                 "cache_log %s/cache.log" % self.folder, "access_log none", "http_access allow all",
+                 "shutdown_lifetime 0 seconds"]
+        named = {line.split(" ")[0] for line in lines}
+        self.addCleanup(self.end)
+        return self.write(self.folder, "c.conf", "\n".join(
+            [line for line in usual if line.split(" ")[0] not in named] + list(lines)) + "\n")
+
+    def pid(self):
+        with open(self.folder + "/pid") as f:
+            return int(f.read())
+
+    def end(self):
+        if os.path.exists(self.folder + "/pid"):
+            os.kill(self.pid(), signal.SIGTERM)
+            wait_for(lambda: not os.path.exists(self.folder + "/pid"), "the daemon to end")
+
+    def assert_told(self, conf, pattern):
+        code, out, err = run_cuttle("-f", conf)
+        self.assertEqual(code, 1, out + err)
+        self.assertRegex(err, pattern)
+
+    def test_the_starter_ends_with_0_when_the_daemon_serves(self):
+        """And its output with it: who reads from it must not wait for the daemon's end."""
+        o = self.origin(reply(body=b"x"))
+        conf = self.conf()
+        code, out, err = run_cuttle("-f", conf)
+        self.assertEqual((code, out), (0, ""), err)
+        with Client(("127.0.0.1", self.lease.number)) as c:
+            self.assertEqual(c.get(o.url("/")).status, 200)
+        self.assertEqual(run_cuttle("-k", "check", "-f", conf)[0], 0)
+        self.assert_told(conf, r"process %d .*is running" % self.pid())
+        for fd in range(3):
+            self.assertEqual(os.readlink("/proc/%d/fd/%d" % (self.pid(), fd)), "/dev/null")
+
+    def test_what_goes_wrong_at_the_start_is_told_and_ends_with_1(self):
+        for line, what in (("access_log stdio:/nowhere/log", r"c\.conf:\d+: access_log: .*nowhere"),
+                           ("pid_filename /nowhere/pid", r"pid_filename /nowhere/pid: No such")):
+            self.assert_told(self.conf(line), what)
+            self.assertFalse(os.path.exists(self.folder + "/pid"))
+        conf = self.conf()
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(("127.0.0.1", self.lease.number))
+            taken.listen(1)
+            self.assert_told(conf, r"c\.conf:1: http_port: .*in use")
+        self.assertFalse(os.path.exists(self.folder + "/pid"))
+
+    def test_a_daemon_that_dies_while_it_starts_is_told(self):
+        """It hangs in opening a pipe nobody reads, until it is killed."""
+        conf = self.conf()
+        os.mkfifo(self.folder + "/cache.log")
+        starter = subprocess.Popen([harness.binary(), "-f", conf], stderr=subprocess.PIPE)
+        children = "/proc/%d/task/%d/children" % (starter.pid, starter.pid)
+        with open(children) as f:
+            child = wait_for(lambda: f.seek(0) or f.read().split(), "the daemon")[0]
+        os.kill(int(child), signal.SIGKILL)
+        said = starter.communicate(timeout=harness.TIMEOUT_S)[1].decode()
+        self.assertEqual(starter.returncode, 1)
+        self.assertIn("process %s ended while it started: Killed" % child, said)
+
+    def test_a_log_that_leads_nowhere_in_the_background_is_told(self):
+        code, _, err = run_cuttle("-f", self.conf("access_log stdio:/dev/stdout"))
+        self.assertEqual(code, 0)
+        self.assertIn("access_log stdout leads nowhere", err)
+
+    def test_closed_standard_streams_are_nobodys_files(self):
+        conf = self.conf()
+        done = subprocess.run(["sh", "-c", 'exec "$0" -f "$1" <&- >&- 2>&-', harness.binary(), conf],
+                              timeout=harness.TIMEOUT_S)
+        self.assertEqual(done.returncode, 0)
+        for fd in range(3):
+            self.assertEqual(os.readlink("/proc/%d/fd/%d" % (self.pid(), fd)), "/dev/null")
 
 
 class Reload(Scenario):
