@@ -59,6 +59,9 @@ kind_of_value(const struct directive *d)
     case DIRECTIVE_PATH:
         return "file";
     case DIRECTIVE_TEXT:
+    case DIRECTIVE_HOST:
+    case DIRECTIVE_USER:
+    case DIRECTIVE_GROUP:
         return "word";
     default:
         return ""; /* the text begins with the form of the line */

@@ -15,6 +15,9 @@ static void (*const setters[])(struct reader *, const struct directive *, const 
     [DIRECTIVE_NUMBER] = set_number,
     [DIRECTIVE_FLAG] = set_flag,
     [DIRECTIVE_TEXT] = set_word,
+    [DIRECTIVE_HOST] = set_host,
+    [DIRECTIVE_USER] = set_account,
+    [DIRECTIVE_GROUP] = set_account,
     [DIRECTIVE_PATH] = set_word,
     [DIRECTIVE_CHOICE] = set_word,
     [DIRECTIVE_POLICY] = set_policy,
@@ -218,6 +221,8 @@ parse_condition(struct reader *r, struct span name, const struct line *l, unsign
     if (!span_eq(name, SPAN("else")) && !span_eq(name, SPAN("endif")))
         return false;
     r->directive = name.n == 4 ? "else" : "endif";
+    if (l->n)
+        reader_error(r, "expected nothing behind it, found \"%.*s\"", SHOWN(l->words[0].text));
     if (r->n_ifs <= outer)
         reader_error(r, "there is no if before it");
     else if (name.n == 4)

@@ -86,7 +86,8 @@ add_scalar(struct buf *out, const struct conf *c, const struct directive *d)
 static bool
 is_text(enum directive_type type)
 {
-    return type == DIRECTIVE_TEXT || type == DIRECTIVE_PATH || type == DIRECTIVE_CHOICE ||
+    return type == DIRECTIVE_TEXT || type == DIRECTIVE_HOST || type == DIRECTIVE_USER ||
+           type == DIRECTIVE_GROUP || type == DIRECTIVE_PATH || type == DIRECTIVE_CHOICE ||
            type == DIRECTIVE_SERVERS || type == DIRECTIVE_POLICY;
 }
 
@@ -123,6 +124,18 @@ dump_ports(struct buf *out, const struct conf *c)
     }
 }
 
+/* Values out of a file may; on a line of their own they would be taken for one. */
+static bool
+begins_like_a_flag(const struct conf_acl *a)
+{
+    for (unsigned k = a->n_builtin; k < a->n_values; k++)
+        if (!acl_flag_is_known(span_str(a->values[k])))
+            return a->values[k][0] == '-';
+        else if (strcmp(a->values[k], "--") == 0)
+            return false;
+    return false;
+}
+
 /* A value in quotes would be a file, so values stand bare; none has a blank in it. */
 static void
 dump_acls(struct buf *out, const struct conf *c)
@@ -135,6 +148,8 @@ dump_acls(struct buf *out, const struct conf *c)
         BUF_ADD(out, "acl");
         add_word(out, a->name);
         buf_addf(out, " %s", a->type);
+        if (begins_like_a_flag(a))
+            BUF_ADD(out, " --");
         for (unsigned k = a->n_builtin; k < a->n_values; k++) {
             if (k > a->n_builtin && (k - a->n_builtin) % VALUES_PER_LINE == 0)
                 BUF_ADD(out, " \\\n   ");

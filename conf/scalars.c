@@ -2,8 +2,11 @@
  *
  * The row says where the value lives and what may stand there; given twice, the last one holds, as
  * in Squid. A value with words behind it is a mistake (two directives run together on one line, or
- * a unit nobody knows), but for range_offset_limit, where Squid takes acls. */
+ * a unit nobody knows). */
+#include <grp.h>
+#include <pwd.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "conf/reader.h"
 #include "conf/value.h"
@@ -168,6 +171,51 @@ set_word(struct reader *r, const struct directive *d, const struct line *l)
         *(const char **)member(r, d) = reader_str(r, l->words[0].text);
     else
         set_choice(r, d, l->words[0].text);
+}
+
+/* It stands in fields where a comma or a blank would end it (Via, RFC 9110 section 7.6.3). */
+static bool
+is_host_name(struct span word)
+{
+    for (size_t i = 0; i < word.n; i++)
+        if (!(word.at[i] >= '0' && word.at[i] <= '9') &&
+            !((word.at[i] | 0x20) >= 'a' && (word.at[i] | 0x20) <= 'z') &&
+            !strchr("-._~", word.at[i]))
+            return false;
+    return word.n > 0;
+}
+
+void
+set_host(struct reader *r, const struct directive *d, const struct line *l)
+{
+    struct span word = l->n ? l->words[0].text : SPAN_NONE;
+
+    if (!is_host_name(word))
+        reader_error(r, "expected a host name, found \"%.*s\"", SHOWN(word));
+    else if (rest_is_fine(r, l, 1))
+        *(const char **)member(r, d) = reader_str(r, word);
+}
+
+/* Only root can become somebody else. For anyone else the name may be one of another machine. */
+void
+set_account(struct reader *r, const struct directive *d, const struct line *l)
+{
+    bool is_user = d->type == DIRECTIVE_USER;
+    const char *name;
+
+    if (l->n == 0 || l->words[0].text.n == 0) {
+        reader_error(r, "expected the name of a %s", is_user ? "user" : "group");
+        return;
+    }
+    if (!rest_is_fine(r, l, 1))
+        return;
+    name = reader_str(r, l->words[0].text);
+    *(const char **)member(r, d) = name;
+    if (geteuid() != 0)
+        reader_note(r, "has no effect: the process is not root");
+    else if (is_user ? !getpwnam(name) : !getgrnam(name))
+        reader_error(r, "expected a %s of this machine, found \"%.80s\"",
+                     is_user ? "user" : "group", name);
 }
 
 /* heap LRU is lru; what weighs sizes and frequencies (LFUDA, GDSF) is nearest to s3fifo. */

@@ -20,6 +20,9 @@ enum directive_type {
     DIRECTIVE_NUMBER,    /* int64_t */
     DIRECTIVE_FLAG,      /* bool */
     DIRECTIVE_TEXT,      /* const char *: one word */
+    DIRECTIVE_HOST,      /* the same, fit to stand in a message */
+    DIRECTIVE_USER,      /* the same, known to the system */
+    DIRECTIVE_GROUP,     /* the same */
     DIRECTIVE_PATH,      /* const char *: a file; "none" is NULL */
     DIRECTIVE_CHOICE,    /* const char *: one of the words of the range */
     DIRECTIVE_POLICY,    /* the same; Squid's heap NAME becomes one of them */

@@ -53,6 +53,12 @@ usage(int status)
     return status;
 }
 
+static bool
+is_level(const char *word)
+{
+    return word[0] >= '0' && word[0] <= '9' && word[1] == '\0';
+}
+
 static int
 parse_arguments(int argc, char **argv, struct arguments *a)
 {
@@ -67,8 +73,8 @@ parse_arguments(int argc, char **argv, struct arguments *a)
             a->conf = argv[++i];
         else if (strcmp(w, "-k") == 0 && i + 1 < argc)
             a->command = argv[++i];
-        else if (strcmp(w, "-d") == 0 && i + 1 < argc)
-            a->debug = atoi(argv[++i]);
+        else if (strcmp(w, "-d") == 0 && i + 1 < argc && is_level(argv[i + 1]))
+            a->debug = argv[++i][0] - '0';
         else if (strcmp(w, "-v") == 0 || strcmp(w, "--version") == 0)
             return printf("cuttle %s\n", CUTTLE_VERSION), exit(0), 0;
         else if (strcmp(w, "-h") == 0 || strcmp(w, "--help") == 0)
