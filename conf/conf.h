@@ -142,7 +142,7 @@ struct conf {
         strip_query_terms, log_mime_hdrs, memory_cache_off, sendfile;
     enum conf_forwarded_for forwarded_for;
     /* strings; NULL when not given */
-    const char *visible_hostname, *cache_log, *pid_filename, *hosts_file,
+    const char *visible_hostname, *unique_hostname, *cache_log, *pid_filename, *hosts_file,
         *dns_nameservers, *append_domain, *event_backend, *readiness_log, *cache_replacement_policy,
         *memory_replacement_policy, *cache_mgr, *cache_effective_user, *cache_effective_group;
     /* what the reader said: notes are shown at start, errors refuse the configuration; each ends in

@@ -70,13 +70,14 @@ policy_rules(struct policy *p, const struct conf *c)
         p->rules[i].negative_s = c->negative_ttl_ms / 1000;
 }
 
+/* The name that is given, or the machine's. */
 static struct span
-pseudonym_of(const struct conf *c)
+name_of(const char *given)
 {
     char host[256] = "localhost";
 
-    if (c->visible_hostname)
-        return span_str(mem_strdup(c->visible_hostname));
+    if (given)
+        return span_str(mem_strdup(given));
     (void)gethostname(host, sizeof host - 1);
     return span_str(mem_strdup(host));
 }
@@ -152,7 +153,8 @@ policy_times(struct policy *p, const struct conf *c)
 static void
 policy_plain(struct policy *p, const struct conf *c)
 {
-    p->pseudonym = pseudonym_of(c);
+    p->pseudonym = name_of(c->unique_hostname ? c->unique_hostname : c->visible_hostname);
+    p->visible_name = name_of(c->visible_hostname);
     p->reuse = (struct reuse_policy){c->offline_mode, c->reload_into_ims, c->max_stale_ms / 1000};
     p->forwarded_for = (enum forwarded_for)c->forwarded_for;
     p->via = c->via;
@@ -447,7 +449,7 @@ setup_parts(struct setup *s)
         manager_new(&(struct manager_options){.store = s->store,
                                               .tiers = s->tiers,
                                               .answers = s->answers,
-                                              .name = s->policy->pseudonym.at,
+                                              .name = s->policy->visible_name.at,
                                               .version = CUTTLE_VERSION,
                                               .n_workers = s->n_workers,
                                               .started_wall_s = clock_wall_s(),
@@ -551,7 +553,7 @@ setup_reload(struct setup *s, const char *path, struct buf *notes, struct buf *e
     for (unsigned i = 0; i < s->n_workers; i++)
         worker_sync(s->workers[i]);
     store_limit(s->store, (uint64_t)c->cache_mem);
-    manager_names(s->manager, p->pseudonym.at);
+    manager_names(s->manager, p->visible_name.at);
     conf_dump(c, &text);
     manager_config(s->manager, buf_span(&text));
     buf_free(&text);

@@ -35,6 +35,7 @@ policy_unref(struct policy **held)
     refresh_set_free(&p->refresh);
     mem_free(p->rules);
     mem_free((char *)p->pseudonym.at);
+    mem_free((char *)p->visible_name.at);
     conf_unref(&p->conf);
     FREE_OBJ(p);
 }

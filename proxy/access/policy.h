@@ -17,7 +17,8 @@ struct policy {
     struct acl_list *http_access, *cache, *send_hit, *store_miss;
     struct refresh_set *refresh;
     struct refresh_rule *rules; /* one per conf->refresh, and the default behind them */
-    struct span pseudonym;      /* visible_hostname: Via, Cache-Status, pages */
+    struct span pseudonym;      /* unique_hostname: Via, Cache-Status, Proxy-Status */
+    struct span visible_name;   /* visible_hostname: pages */
     struct h1_limits request_limits, response_limits;
     struct reuse_policy reuse;
     enum forwarded_for forwarded_for;

@@ -37,6 +37,7 @@ is_own_name(const struct exchange *x)
 {
     const struct uri *u = &x->request.uri;
     bool own_host = span_eq_ci(u->host, x->policy->pseudonym) ||
+                    span_eq_ci(u->host, x->policy->visible_name) ||
                     span_eq(u->host, SPAN("localhost")) ||
                     (u->literal.sa.sa_family != AF_UNSPEC && addr_is_loopback(&u->literal));
 

@@ -177,6 +177,20 @@ class Arguments(Scenario):
         self.assertNotEqual(run_cuttle("-k", "check", "-f", p.conf_path)[0], 0)
 
 
+class Names(Scenario):
+    def test_proxies_of_one_visible_hostname_tell_each_other_by_their_unique_one(self):
+        """Loops are found by the name in Via; people see the other."""
+        o = self.origin(reply(body=b"x"))
+        p = self.cuttle("visible_hostname all.test", "unique_hostname one.test")
+        r = self.get(p, o.url("/"), "Via: 1.1 all.test (cuttle)")
+        self.assertEqual(r.status, 200)
+        self.assertIn("one.test", o.last().field("Via"))
+        self.assertTrue(r.cache_status.startswith("one.test"), r.cache_status)
+        looped = self.get(p, o.url("/"), "Via: 1.1 one.test")
+        self.assertEqual(looped.status, 508)
+        self.assertIn(b"all.test", looped.body)
+
+
 class Background(Scenario):
     """Without -N: the starter tells by its end how the start went."""
 

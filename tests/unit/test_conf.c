@@ -582,8 +582,8 @@ a_name_that_stands_in_messages_is_one(void **state)
 {
     assert_error(PORT "visible_hostname a,b\n",
                  "t.conf:2: visible_hostname: expected a host name, found \"a,b\"\n");
-    assert_mistake("visible_hostname", "a b");
-    assert_mistake("visible_hostname", "");
+    assert_mistake("unique_hostname", "a b");
+    assert_mistake("unique_hostname", "");
 }
 
 static void
