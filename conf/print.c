@@ -69,6 +69,14 @@ add_scalar(struct buf *out, const struct conf *c, const struct directive *d)
     case DIRECTIVE_NUMBER:
         buf_addf(out, " %lld", (long long)*(const int64_t *)at);
         break;
+    case DIRECTIVE_OCTAL:
+        value_octal_text(*(const int64_t *)at, text);
+        buf_addf(out, " %s", text);
+        break;
+    case DIRECTIVE_NETMASK:
+        buf_addf(out, " %u %u", ((const struct conf_netmask *)at)->v4_bits,
+                 ((const struct conf_netmask *)at)->v6_bits);
+        break;
     case DIRECTIVE_FLAG:
         buf_addf(out, " %s", *(const bool *)at ? "on" : "off");
         break;

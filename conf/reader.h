@@ -72,6 +72,7 @@ void set_word(struct reader *r, const struct directive *d, const struct line *l)
 void set_host(struct reader *r, const struct directive *d, const struct line *l);
 void set_account(struct reader *r, const struct directive *d, const struct line *l);
 void set_servers(struct reader *r, const struct directive *d, const struct line *l);
+void set_netmask(struct reader *r, const struct directive *d, const struct line *l);
 void set_port(struct reader *r, const struct directive *d, const struct line *l);
 void set_rules(struct reader *r, const struct directive *d, const struct line *l);
 void set_refresh(struct reader *r, const struct directive *d, const struct line *l);

@@ -26,6 +26,8 @@ value_text(enum directive_type type, int64_t value, char *out)
         value_size_text(value, out);
     else if (type == DIRECTIVE_TIME || type == DIRECTIVE_TIME_MS)
         value_time_text(value, out);
+    else if (type == DIRECTIVE_OCTAL)
+        value_octal_text(value, out);
     else
         snprintf(out, VALUE_TEXT_MAX, "%lld", (long long)value);
 }
@@ -42,6 +44,8 @@ parse_number(const struct directive *d, const struct line *l, int64_t *value)
         return value_time(l->words, l->n, 1000, value);
     case DIRECTIVE_TIME_MS:
         return value_time(l->words, l->n, 1, value);
+    case DIRECTIVE_OCTAL:
+        return l->n && value_octal(l->words[0].text, value);
     default:
         return l->n && value_number(l->words[0].text, value);
     }
@@ -54,6 +58,8 @@ expected(enum directive_type type)
         return "a size such as 64 MB";
     if (type == DIRECTIVE_TIME || type == DIRECTIVE_TIME_MS)
         return "a time such as 30 seconds";
+    if (type == DIRECTIVE_OCTAL)
+        return "an octal number such as 027";
     return "a number";
 }
 
@@ -216,6 +222,36 @@ set_account(struct reader *r, const struct directive *d, const struct line *l)
     else if (is_user ? !getpwnam(name) : !getgrnam(name))
         reader_error(r, "expected a %s of this machine, found \"%.80s\"",
                      is_user ? "user" : "group", name);
+}
+
+/* Bits of an address that are kept: 255.255.255.0, or 24. */
+static bool
+kept_bits(struct reader *r, struct span word, const char *of, unsigned *bits)
+{
+    struct net n;
+
+    if (!net_parse(arena_printf(&r->c->arena, "%s/%.*s", of, SHOWN(word)), &n))
+        return false;
+    *bits = n.prefix;
+    return true;
+}
+
+/* IPv4 is masked as is written. Who masks it wants no single clients in the log: of IPv6, where a
+ * house has a /56 or /64, a site's /48 is left then. */
+void
+set_netmask(struct reader *r, const struct directive *d, const struct line *l)
+{
+    struct conf_netmask mask = {.v4_bits = 32, .v6_bits = 128};
+
+    if (l->n == 0 || !kept_bits(r, l->words[0].text, "0.0.0.0", &mask.v4_bits) ||
+        (l->n > 1 && !kept_bits(r, l->words[1].text, "::", &mask.v6_bits))) {
+        reader_error(r, "expected a mask such as 255.255.255.0, and a prefix length for IPv6");
+        return;
+    }
+    if (l->n == 1 && mask.v4_bits < 32)
+        mask.v6_bits = 48;
+    if (rest_is_fine(r, l, 2))
+        *(struct conf_netmask *)member(r, d) = mask;
 }
 
 /* heap LRU is lru; what weighs sizes and frequencies (LFUDA, GDSF) is nearest to s3fifo. */

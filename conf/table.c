@@ -37,6 +37,8 @@
 #define FIELD_TIME(name) offsetof(struct conf, name##_ms)
 #define FIELD_TIME_MS(name) offsetof(struct conf, name##_ms)
 #define FIELD_NUMBER(name) offsetof(struct conf, name)
+#define FIELD_OCTAL(name) offsetof(struct conf, name)
+#define FIELD_NETMASK(name) offsetof(struct conf, name)
 #define FIELD_FLAG(name) offsetof(struct conf, name)
 #define FIELD_TEXT(name) offsetof(struct conf, name)
 #define FIELD_HOST(name) offsetof(struct conf, name)

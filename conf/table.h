@@ -18,6 +18,7 @@ enum directive_type {
     DIRECTIVE_TIME,      /* int64_t milliseconds; a bare number counts seconds */
     DIRECTIVE_TIME_MS,   /* the same; a bare number counts milliseconds */
     DIRECTIVE_NUMBER,    /* int64_t */
+    DIRECTIVE_OCTAL,     /* int64_t, written in octal */
     DIRECTIVE_FLAG,      /* bool */
     DIRECTIVE_TEXT,      /* const char *: one word */
     DIRECTIVE_HOST,      /* the same, fit to stand in a message */
@@ -28,6 +29,7 @@ enum directive_type {
     DIRECTIVE_POLICY,    /* the same; Squid's heap NAME becomes one of them */
     DIRECTIVE_FORWARDED, /* enum conf_forwarded_for */
     DIRECTIVE_SERVERS,   /* const char *: addresses with optional port, of all lines */
+    DIRECTIVE_NETMASK,   /* struct conf_netmask */
     DIRECTIVE_PORT,      /* lists from here on */
     DIRECTIVE_ACL,
     DIRECTIVE_RULES, /* struct conf_rules */
@@ -65,10 +67,11 @@ enum name_kind { NAME_IGNORED, NAME_RENAMED, NAME_REFUSED };
 /* With which values is a line of a refused name without effect, so that it can be dropped? */
 enum name_pardon {
     PARDON_NEVER,
-    PARDON_OFF,      /* off, none or 0 */
-    PARDON_DENY,     /* deny ... */
-    PARDON_ALLOW,    /* no word is "deny" */
-    PARDON_ALLOW_ALL /* allow all */
+    PARDON_OFF,        /* off, none or 0 */
+    PARDON_DENY,       /* deny ... */
+    PARDON_ALLOW,      /* no word is "deny" */
+    PARDON_ALLOW_ALL,  /* allow all */
+    PARDON_ANY_ADDRESS /* 0.0.0.0, 255.255.255.255 or :: */
 };
 
 struct other_name {

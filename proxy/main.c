@@ -390,6 +390,7 @@ start(const struct arguments *a, struct conf *c, struct buf *errors)
 
     if (already_running(c))
         return NULL;
+    (void)umask((mode_t)c->umask | umask(0));
     if (c->cache_log && !(a->foreground && a->debug >= 0))
         log_open(c->cache_log);
     fds_start(c->max_filedescriptors > 0 ? (uint64_t)c->max_filedescriptors : hard_limit());

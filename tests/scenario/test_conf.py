@@ -550,6 +550,40 @@ class Formats(Scenario):
         text, url = self.line("json", 'User-Agent: "\\\xe9')
         self.assertIn(url, [str(v) for v in json.loads(text).values()])
 
+    def hosts_logged(self, *lines, name="access.log"):
+        """The log's lines as (client, path) of three requests from two clients."""
+        o = self.origin(lambda q: reply(body=b"x"))
+        p = self.cuttle("acl b urlpath_regex ^/b", *lines)
+        for source, path in (("127.0.0.1", "/a"), ("127.1.2.3", "/b"), ("127.1.2.3", "/c")):
+            with Client(p.address, source=source) as c:
+                self.assertEqual(c.get(o.url(path)).status, 200)
+        p.stop()
+        return [(a.client, a.url[-2:]) for a in p.access_log(name=name)]
+
+    def test_addresses_of_clients_are_masked(self):
+        self.assertEqual(self.hosts_logged("client_netmask 255.255.0.0"),
+                         [("127.0.0.0", "/a"), ("127.1.0.0", "/b"), ("127.1.0.0", "/c")])
+
+    def test_what_log_access_denies_is_in_no_log(self):
+        self.assertEqual(self.hosts_logged("log_access deny b"),
+                         [("127.0.0.1", "/a"), ("127.1.2.3", "/c")])
+
+    def test_what_goes_to_the_log_none_is_in_none_behind_it(self):
+        folder = self.temporary_folder()
+        self.assertEqual(
+            self.hosts_logged("access_log stdio:%s/before" % folder, "access_log none b",
+                              "access_log stdio:%s/log squid" % folder, name=folder + "/log"),
+            [("127.0.0.1", "/a"), ("127.1.2.3", "/c")])
+        with open(folder + "/before") as f:
+            self.assertEqual(len(f.readlines()), 3)
+
+    def test_files_are_made_without_the_rights_of_umask(self):
+        for line, mode in (("umask 027", 0o640), ("umask 077", 0o600)):
+            p = self.cuttle(line, "pid_filename pid")
+            for name in ("access.log", "cache.log", "pid"):
+                self.assertEqual(os.stat(p.path(name)).st_mode & 0o777, mode, name)
+            p.stop()
+
     def test_a_format_of_ones_own(self):
         text, url = self.line("mine", "X-A: v")
         self.assertEqual(text, "127.0.0.1|GET|%s|200|v|text/css|TCP_MISS\n" % url)

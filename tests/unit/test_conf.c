@@ -387,10 +387,94 @@ a_refused_name_that_asks_for_nothing_is_fine(void **state)
 
     assert_reads(c);
     conf_unref(&c);
+    c = read_text(PORT "tcp_incoming_address 0.0.0.0\nudp_outgoing_address 255.255.255.255\n"
+                       "wccp_router 0.0.0.0\nemulate_httpd_log off\nuseragent_log none\n"
+                       "ident_lookup_access deny all\nstore_id_program none\n"
+                       "collapsed_forwarding_access allow all\nspoof_client_ip deny all\n");
+    assert_reads(c);
+    conf_unref(&c);
     c = read_text(PORT "miss_access allow all\nmiss_access deny all\nnever_direct deny a b\n"
                        "request_header_access Via deny all\n");
     assert_int_equal(c->n_errors, 2);
     conf_unref(&c);
+}
+
+/* Each of them changes what is sent, stored or logged, from where, or who may do what. */
+static void
+what_matters_and_is_not_there_is_refused(void **state)
+{
+    static const char *const lines[][2] = {{"tcp_incoming_address", "192.0.2.1"},
+                                           {"udp_outgoing_address", "192.0.2.1"},
+                                           {"store_id_program", "/usr/lib/squid/store_id"},
+                                           {"deny_info", "http://192.0.2.1/login outsiders"},
+                                           {"error_map", "http://192.0.2.1/404 404"},
+                                           {"reply_header_add", "X-Frame-Options DENY"},
+                                           {"collapsed_forwarding_access", "deny all"},
+                                           {"httpd_accel_host", "virtual"},
+                                           {"wccp2_router", "192.0.2.1"},
+                                           {"clientside_tos", "0x20 all"},
+                                           {"tcp_outgoing_tos", "0x20 all"},
+                                           {"mark_client_packet", "0x20 all"},
+                                           {"spoof_client_ip", "allow all"},
+                                           {"emulate_httpd_log", "on"},
+                                           {"ident_lookup_access", "allow all"},
+                                           {"log_fqdn", "on"},
+                                           {"referer_log", "/var/log/squid/referer.log"},
+                                           {"useragent_log", "/var/log/squid/useragent.log"},
+                                           {"fake_user_agent", "none/1.0"}};
+
+    for (unsigned i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        assert_mistake(lines[i][0], lines[i][1]);
+    assert_error(PORT "tcp_incoming_address 192.0.2.1\n",
+                 "t.conf:2: tcp_incoming_address: not supported: the ports would be open on all "
+                 "addresses; write \"http_port ADDRESS:PORT\"\n");
+    assert_note(PORT "always_direct deny all\n",
+                "t.conf:2: always_direct: not used by cuttle, ignored: there are no parents, so "
+                "every request goes straight to its origin, whatever it says\n");
+}
+
+static void
+a_mask_is_for_ipv4_and_a_prefix_for_ipv6(void **state)
+{
+    static const struct {
+        const char *words;
+        unsigned v4_bits, v6_bits;
+    } masks[] = {{"255.255.255.0", 24, 48},
+                 {"24", 24, 48},
+                 {"0.0.0.0", 0, 48},
+                 {"255.255.255.255", 32, 128},
+                 {"255.255.0.0 64", 16, 64}};
+    static const char *const wrong[] = {"", "255.0.255.0", "33", "24 129", "24 48 8", "/24", "x"};
+
+    for (unsigned i = 0; i < sizeof masks / sizeof masks[0]; i++) {
+        char text[100];
+        struct conf *c;
+
+        snprintf(text, sizeof text, PORT "client_netmask %s\n", masks[i].words);
+        c = read_text(text);
+        assert_reads(c);
+        assert_int_equal(c->client_netmask.v4_bits, masks[i].v4_bits);
+        assert_int_equal(c->client_netmask.v6_bits, masks[i].v6_bits);
+        conf_unref(&c);
+    }
+    for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_mistake("client_netmask", wrong[i]);
+}
+
+static void
+a_umask_is_octal(void **state)
+{
+    struct conf *c = read_text(PORT "umask 0077\n");
+
+    assert_int_equal(c->umask, 0077);
+    conf_unref(&c);
+    c = read_text(PORT);
+    assert_int_equal(c->umask, 0027);
+    conf_unref(&c);
+    assert_error(PORT "umask 028\n",
+                 "t.conf:2: umask: expected an octal number such as 027, found \"028\"\n");
+    assert_error(PORT "umask 1777\n", "t.conf:2: umask: 1777 is above 777\n");
+    assert_mistake("umask", "00777");
 }
 
 static void
@@ -972,6 +1056,9 @@ main(void)
         cmocka_unit_test(what_only_tunes_is_taken_with_one_note),
         cmocka_unit_test(what_narrows_access_is_refused_once_with_its_line),
         cmocka_unit_test(a_refused_name_that_asks_for_nothing_is_fine),
+        cmocka_unit_test(what_matters_and_is_not_there_is_refused),
+        cmocka_unit_test(a_mask_is_for_ipv4_and_a_prefix_for_ipv6),
+        cmocka_unit_test(a_umask_is_octal),
         cmocka_unit_test(older_names_work_with_a_hint),
         cmocka_unit_test(ports_have_addresses_and_options),
         cmocka_unit_test(what_diverted_connections_need_is_understood),
