@@ -125,7 +125,7 @@ other_option(struct reader *r, struct conf_port *p, struct span word)
     case OPTION_NEEDS_TLS:
         return; /* seen to when all are read */
     case OPTION_REFUSED:
-        reader_error(r, "%s is not supported: %s", options[i].name, options[i].why);
+        reader_error(r, "%.*s is not supported: %s", SHOWN(word), options[i].why);
     }
 }
 
