@@ -87,7 +87,7 @@ add_range(struct buf *out, const struct directive *d)
 {
     char least[VALUE_TEXT_MAX], most[VALUE_TEXT_MAX];
 
-    if (d->type > DIRECTIVE_OCTAL)
+    if (!directive_is_number(d))
         return;
     value_text(d, d->range.min, least);
     value_text(d, d->range.max, most);
@@ -107,7 +107,7 @@ add_directive(struct buf *out, const struct directive *d)
     if (d->default_text)
         buf_addf(out, "Default: %s.", d->default_text);
     add_range(out, d);
-    if (d->default_text || d->type <= DIRECTIVE_OCTAL)
+    if (d->default_text || directive_is_number(d))
         BUF_ADD(out, " ");
     if (d->reload == RELOAD_LIVE)
         BUF_ADD(out, "A reconfigure changes it.\n");

@@ -50,33 +50,34 @@ add_choice(struct buf *out, const char *choices, int i)
 }
 
 static void
-add_scalar(struct buf *out, const struct conf *c, const struct directive *d)
+add_number(struct buf *out, const struct directive *d, int64_t value)
 {
-    const void *at = member(c, d);
     char text[VALUE_TEXT_MAX];
 
     switch (d->type) {
     case DIRECTIVE_SIZE:
     case DIRECTIVE_SIZE_KB:
-        value_size_text(*(const int64_t *)at, text);
-        buf_addf(out, " %s", text);
+        value_size_text(value, text);
         break;
     case DIRECTIVE_TIME:
     case DIRECTIVE_TIME_MS:
-        value_time_text(*(const int64_t *)at, text);
-        buf_addf(out, " %s", text);
-        break;
-    case DIRECTIVE_NUMBER:
-        buf_addf(out, " %lld", (long long)*(const int64_t *)at);
+        value_time_text(value, text);
         break;
     case DIRECTIVE_OCTAL:
-        value_octal_text(*(const int64_t *)at, text);
-        buf_addf(out, " %s", text);
+        value_octal_text(value, text);
         break;
-    case DIRECTIVE_NETMASK:
-        buf_addf(out, " %u %u", ((const struct conf_netmask *)at)->v4_bits,
-                 ((const struct conf_netmask *)at)->v6_bits);
-        break;
+    default:
+        snprintf(text, sizeof text, "%lld", (long long)value);
+    }
+    buf_addf(out, " %s", text);
+}
+
+static void
+add_scalar(struct buf *out, const struct conf *c, const struct directive *d)
+{
+    const void *at = member(c, d);
+
+    switch (d->type) {
     case DIRECTIVE_FLAG:
         buf_addf(out, " %s", *(const bool *)at ? "on" : "off");
         break;
@@ -86,8 +87,15 @@ add_scalar(struct buf *out, const struct conf *c, const struct directive *d)
     case DIRECTIVE_SERVERS:
         buf_addf(out, " %s", *(const char *const *)at);
         break;
+    case DIRECTIVE_NETMASK:
+        buf_addf(out, " %u %u", ((const struct conf_netmask *)at)->v4_bits,
+                 ((const struct conf_netmask *)at)->v6_bits);
+        break;
     default:
-        add_word(out, *(const char *const *)at);
+        if (directive_is_number(d))
+            add_number(out, d, *(const int64_t *)at);
+        else
+            add_word(out, *(const char *const *)at);
     }
 }
 

@@ -202,12 +202,32 @@ set_host(struct reader *r, const struct directive *d, const struct line *l)
         *(const char **)member(r, d) = reader_str(r, word);
 }
 
-/* Only root can become somebody else. For anyone else the name may be one of another machine. */
+enum account { ACCOUNT_UNKNOWN, ACCOUNT_OURS, ACCOUNT_OTHER };
+
+static enum account
+user_look_up(const char *name)
+{
+    const struct passwd *user = getpwnam(name);
+
+    return !user ? ACCOUNT_UNKNOWN : user->pw_uid == geteuid() ? ACCOUNT_OURS : ACCOUNT_OTHER;
+}
+
+static enum account
+group_look_up(const char *name)
+{
+    const struct group *group = getgrnam(name);
+
+    return !group ? ACCOUNT_UNKNOWN : group->gr_gid == getegid() ? ACCOUNT_OURS : ACCOUNT_OTHER;
+}
+
+/* Only root can become somebody else; for anyone else the name may be one of another machine. A
+ * reload comes from who we became. */
 void
 set_account(struct reader *r, const struct directive *d, const struct line *l)
 {
     bool is_user = d->type == DIRECTIVE_USER;
     const char *name;
+    enum account account;
 
     if (l->n == 0 || l->words[0].text.n == 0) {
         reader_error(r, "expected the name of a %s", is_user ? "user" : "group");
@@ -217,9 +237,10 @@ set_account(struct reader *r, const struct directive *d, const struct line *l)
         return;
     name = reader_str(r, l->words[0].text);
     *(const char **)member(r, d) = name;
-    if (geteuid() != 0)
+    account = is_user ? user_look_up(name) : group_look_up(name);
+    if (geteuid() != 0 && account != ACCOUNT_OURS)
         reader_note(r, "has no effect: the process is not root");
-    else if (is_user ? !getpwnam(name) : !getgrnam(name))
+    else if (account == ACCOUNT_UNKNOWN)
         reader_error(r, "expected a %s of this machine, found \"%.80s\"",
                      is_user ? "user" : "group", name);
 }

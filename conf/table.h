@@ -94,6 +94,13 @@ const char *directive_nearest(struct span misspelled); /* NULL: nothing is near 
 /* Number of letters to change, add or drop, or more than `most` (then just some larger value). */
 unsigned spelling_distance(struct span a, struct span b, unsigned most);
 
+/* Has an int64_t with a range. */
+static inline bool
+directive_is_number(const struct directive *d)
+{
+    return d->type <= DIRECTIVE_OCTAL;
+}
+
 static inline bool
 directive_is_list(const struct directive *d)
 {

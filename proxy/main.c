@@ -1,9 +1,7 @@
 /* Arguments, signals and the life of the process. The main thread waits for signals and does what
  * must not happen on a worker. */
 #include <errno.h>
-#include <grp.h>
 #include <malloc.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +16,7 @@
 #include "base/fds.h"
 #include "base/log.h"
 #include "conf/conf.h"
+#include "proxy/account.h"
 #include "proxy/daemon.h"
 #include "proxy/manual.h"
 #include "proxy/setup.h"
@@ -220,35 +219,23 @@ pid_file_remove(const char *path)
         (void)unlink(path);
 }
 
-/* A group alone is taken without its user's other groups: there is no user to have any. */
+/* Started as root: ports and logs are open, nothing else needs it. */
 static bool
-become(const struct passwd *user, const struct group *group)
-{
-    gid_t gid = group ? group->gr_gid : user->pw_gid;
-
-    if ((user ? initgroups(user->pw_name, gid) : setgroups(1, &gid)) < 0 || setgid(gid) < 0)
-        return false;
-    return !user || setuid(user->pw_uid) == 0;
-}
-
-/* Started as root: ports and logs are open, nothing else needs root. The reader has made sure that
- * the names are known. */
-static int
 drop_root(const struct conf *c)
 {
-    const struct passwd *user = c->cache_effective_user ? getpwnam(c->cache_effective_user) : NULL;
-    const struct group *group =
-        c->cache_effective_group ? getgrnam(c->cache_effective_group) : NULL;
+    struct account a;
 
     if (geteuid() != 0 || (!c->cache_effective_user && !c->cache_effective_group))
-        return 0;
-    if ((user || !c->cache_effective_user) && (group || !c->cache_effective_group) &&
-        become(user, group))
-        return 0;
-    fprintf(stderr, "cuttle: cannot become user %s, group %s: %s\n",
-            c->cache_effective_user ? c->cache_effective_user : "(the same)",
-            c->cache_effective_group ? c->cache_effective_group : "(the user's)", strerror(errno));
-    return -1;
+        return true;
+    if (!account_find(c->cache_effective_user, c->cache_effective_group, &a))
+        return false;
+    for (unsigned i = 0; i < c->n_access_logs; i++)
+        account_give(&a, c->access_logs[i].where);
+    if (c->cache_log)
+        account_give(&a, c->cache_log);
+    if (c->readiness_log)
+        account_give(&a, c->readiness_log);
+    return account_become(&a);
 }
 
 /* What to do next, for somebody who has just started it by hand. */
@@ -363,7 +350,7 @@ static int
 run_configured(const struct arguments *a, const struct conf *c, struct setup *s,
                const sigset_t *signals, int *teller)
 {
-    if (drop_root(c) < 0) {
+    if (!drop_root(c)) {
         setup_stop(s, 0);
         return 1;
     }

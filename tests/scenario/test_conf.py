@@ -1,11 +1,13 @@
 """The configuration: mistakes are named by line, and it can be changed while the proxy runs."""
 import os
+import pwd
 import re
 import signal
 import socket
 import subprocess
 import threading
 import time
+import unittest
 
 import harness
 from harness import Client, Exited, Scenario, reply, run_cuttle, storable, together, wait_for
@@ -189,6 +191,35 @@ class Names(Scenario):
         looped = self.get(p, o.url("/"), "Via: 1.1 one.test")
         self.assertEqual(looped.status, 508)
         self.assertIn(b"all.test", looped.body)
+
+
+@unittest.skipIf(os.geteuid(), "only root becomes somebody else")
+class Accounts(Scenario):
+    def ids(self, p):
+        with open("/proc/%d/status" % p.pid) as f:
+            return [int(n) for n in re.search(r"Uid:\s*(\d+).*\nGid:\s*(\d+)", f.read()).groups()]
+
+    def assert_becomes(self, conf, user, group):
+        p = self.cuttle(*conf)
+        wait_for(lambda: self.ids(p) == [user, group], "another account")
+        os.chmod(p.folder, 0o755)
+        p.send_signal(signal.SIGHUP)  # opens the logs, which root has made, again
+        wait_for(lambda: "reconfigured" in p.cache_log(), "the new configuration")
+        self.assertNotIn("cache_effective", p.cache_log())
+        self.assertEqual(os.stat(p.path("access.log")).st_uid, user)
+
+    def test_root_becomes_the_user_the_group_or_both(self):
+        daemon, nobody = pwd.getpwnam("daemon"), pwd.getpwnam("nobody")
+        self.assert_becomes(["cache_effective_user daemon"], daemon.pw_uid, daemon.pw_gid)
+        self.assert_becomes(["cache_effective_group daemon"], 0, daemon.pw_gid)
+        self.assert_becomes(["cache_effective_user nobody", "cache_effective_group daemon"],
+                            nobody.pw_uid, daemon.pw_gid)
+
+    def test_an_account_that_is_not_there_is_told_at_once(self):
+        for line in ("cache_effective_user nosuch", "cache_effective_group nosuch"):
+            with self.assertRaises(Exited) as told:
+                self.cuttle(line)
+            self.assertRegex(told.exception.text, r"cuttle\.conf:\d+: %s: .*nosuch" % line.split()[0])
 
 
 class Background(Scenario):
