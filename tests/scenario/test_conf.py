@@ -583,14 +583,15 @@ class Formats(Scenario):
         self.assertIn(url, [str(v) for v in json.loads(text).values()])
 
     def hosts_logged(self, *lines, name="access.log"):
-        """The log's lines as (client, path) of three requests from two clients."""
+        """The log's lines as (client, path) of three requests from two clients, sorted: each
+        worker hands over its own."""
         o = self.origin(lambda q: reply(body=b"x"))
         p = self.cuttle("acl b urlpath_regex ^/b", *lines)
         for source, path in (("127.0.0.1", "/a"), ("127.1.2.3", "/b"), ("127.1.2.3", "/c")):
             with Client(p.address, source=source) as c:
                 self.assertEqual(c.get(o.url(path)).status, 200)
         p.stop()
-        return [(a.client, a.url[-2:]) for a in p.access_log(name=name)]
+        return sorted((a.client, a.url[-2:]) for a in p.access_log(name=name))
 
     def test_addresses_of_clients_are_masked(self):
         self.assertEqual(self.hosts_logged("client_netmask 255.255.0.0"),
