@@ -220,7 +220,8 @@ class Accounts(Scenario):
         for line in ("cache_effective_user nosuch", "cache_effective_group nosuch"):
             with self.assertRaises(Exited) as told:
                 self.cuttle(line)
-            self.assertRegex(told.exception.text, r"cuttle\.conf:\d+: %s: .*nosuch" % line.split()[0])
+            self.assertRegex(told.exception.text,
+                             r"cuttle\.conf:\d+: %s: .*nosuch" % line.split()[0])
 
 
 class Background(Scenario):
@@ -298,7 +299,8 @@ class Background(Scenario):
 
     def test_closed_standard_streams_are_nobodys_files(self):
         conf = self.conf()
-        done = subprocess.run(["sh", "-c", 'exec "$0" -f "$1" <&- >&- 2>&-', harness.binary(), conf],
+        closed = 'exec "$0" -f "$1" <&- >&- 2>&-'
+        done = subprocess.run(["sh", "-c", closed, harness.binary(), conf],
                               timeout=harness.TIMEOUT_S)
         self.assertEqual(done.returncode, 0)
         for fd in range(3):

@@ -53,7 +53,8 @@ class Install(unittest.TestCase):
             self.assertTrue(self.read(page).startswith(".TH CUTTLE"), page)
 
     def test_the_configuration_is_good_and_for_a_service(self):
-        done = run(self.find("/sbin/cuttle"), "-k", "parse", "-f", self.find("/etc/cuttle/cuttle.conf"))
+        done = run(self.find("/sbin/cuttle"), "-k", "parse", "-f",
+                   self.find("/etc/cuttle/cuttle.conf"))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         lines = self.read("/etc/cuttle/cuttle.conf").splitlines()
         for line in ("http_port 127.0.0.1:3128", "cache_dir cuttle /var/cache/cuttle 4000",
