@@ -24,7 +24,7 @@ static const unsigned char classes[256] = {
     ['A' ... 'Z'] = TOKEN | TARGET,  ['[' ... ']'] = TARGET,
     ['^' ... 'z'] = TOKEN | TARGET,  ['{'] = TARGET,
     ['|'] = TOKEN | TARGET,          ['}'] = TARGET,
-    ['~'] = TOKEN | TARGET,
+    ['~'] = TOKEN | TARGET,          [0x80 ... 0xff] = TARGET,
 };
 
 static bool
@@ -429,6 +429,8 @@ h1_parse_request(struct span bytes, const struct h1_limits *limits, struct arena
     out->method = method_of(out->method_text);
     if (!uri_parse_target(out->target, out->method, a, &out->uri, &sentence))
         return bad(&h, H1_BAD_TARGET);
+    if (out->uri.path.n > limits->target_bytes) /* it grew when it was percent-encoded */
+        return bad(&h, H1_TARGET_TOO_LONG);
     if (parse_fields(&h, &out->fields, request_field) != H1_OK)
         return H1_BAD;
     line = check_host(out, a);

@@ -9,7 +9,7 @@
 struct request_head {
     enum method method;
     struct span method_text;
-    struct span target; /* as received */
+    struct span target; /* as received: what goes on, is logged and compared is uri */
     struct uri uri;     /* of the target; filled by h1_parse_request */
     unsigned minor;     /* HTTP/1.minor */
     struct fields fields;

@@ -67,7 +67,7 @@ url_for_log(struct exchange *x)
         return arena_printf(&x->arena, v6 ? "[%.*s]:%u" : "%.*s:%u", SPAN_ARG(u->host), u->port);
     }
     if (u->form == URI_ASTERISK || u->form == URI_ORIGIN)
-        return x->request.target;
+        return u->path;
     return uri_text(u, &x->arena);
 }
 

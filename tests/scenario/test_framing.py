@@ -94,6 +94,51 @@ class Requests(Scenario):
             self.assertNotIn(text, sent[sent.index(b"\r\n\r\n"):])
 
 
+class RawTargets(Scenario):
+    """What curl, old browsers and links that nobody encoded send in a path or query."""
+    RAW = "/caf\xe9\\x?q=\xc3\xa9\\"
+    URL = "/caf%E9%5Cx?q=%C3%A9%5C"
+
+    def test_rules_key_log_and_origin_see_one_encoded_url(self):
+        o = self.origin(storable(b"fine"))
+        p = self.cuttle("strip_query_terms off", access="acl no urlpath_regex ^/n\u00e9$\n"
+                        "http_access deny no\nhttp_access allow all")
+        for path, hit in ((self.RAW, False), (self.URL, True), (self.RAW, True)):
+            r = self.get(p, o.url(path))
+            self.assertEqual((r.status, r.body, r.hit), (200, b"fine", hit))
+        self.assertEqual([q.target for q in o.requests], [self.URL])
+        self.assertEqual([line.url for line in p.access_log(3)], [o.url(self.URL)] * 3)
+        for path in ("/n\xc3\xa9", "/n%C3%A9", "/n%c3\xa9"):    # rules read escapes decoded
+            self.assertEqual(self.get(p, o.url(path)).status, 403)
+
+    def test_other_visible_characters_arrive_as_they_were_sent(self):
+        """RFC 9110 7.7: a proxy changes no path that it can send on."""
+        path = "/a\"<>^`{|}[]'?\"<>^`{|}[]'%zz"
+        o = self.origin(reply(body=b"fine"))
+        p = self.cuttle()
+        self.assertEqual(self.get(p, o.url(path)).body, b"fine")
+        self.assertEqual(o.last().target, path)
+
+    def test_controls_spaces_and_odd_hosts_are_400(self):
+        o = self.origin(reply())
+        p = self.cuttle()
+        for target in ("{o}/\x7f", "{o}/\x01", "{o}/a b", "{o}/\xe9\t", "{o}/\xe9#x", "{o}\\/",
+                       "x\\@{o}/", "x\xe9@{o}/", "\xe9.test/"):
+            with Client(p.address) as c:
+                c.send("GET http://%s HTTP/1.1\r\nHost: x\r\n\r\n"
+                       % target.replace("{o}", o.authority))
+                self.assertEqual(c.read_response().status, 400, target)
+        self.assertEqual(o.connections, 0)
+
+    def test_a_url_too_long_once_encoded_is_414(self):
+        """Sixteen thousand bytes may come; three times as many may not go on."""
+        o = self.origin(reply(body=b"fine"))
+        p = self.cuttle()
+        self.assertEqual(self.get(p, o.url("/" + "\xe9" * 5000)).body, b"fine")
+        self.assertEqual(o.last().target, "/" + "%E9" * 5000)
+        self.assertEqual(self.get(p, o.url("/" + "\xe9" * 16_000)).status, 414)
+
+
 class Expectations(Scenario):
     """RFC 9110 10.1.1, where the origin does not play along."""
 

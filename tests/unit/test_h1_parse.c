@@ -138,9 +138,40 @@ a_malformed_request_line_is_refused_at_once(void **state)
     assert_request_bad("\x16\x03\x01", H1_BAD_METHOD);
     assert_request_bad("GET http://a/\0 HTTP/1.1\r\n", H1_BAD_TARGET);
     assert_request_bad("GET http://a/\rb HTTP/1.1\r\n", H1_BAD_TARGET);
-    assert_request_bad("GET http://a/\xe9 HTTP/1.1\r\n", H1_BAD_TARGET);
+    assert_request_bad("GET http://a/\x7f HTTP/1.1\r\n", H1_BAD_TARGET);
     assert_request_bad("GET http://a/ HTTP/1.1 \r\n", H1_BAD_VERSION);
     assert_request_bad("GET http://a/ HTTP/1.1\n", H1_BAD_REQUEST_LINE);
+}
+
+/* Encoded before anything else looks at it; the host stays strict. */
+static void
+a_raw_path_is_percent_encoded(void **state)
+{
+    struct span text = SPAN("GET http://a/\xe9\\?\xff HTTP/1.1\r\n" HOST "\r\n");
+
+    for (size_t n = 0; n < text.n; n++)
+        assert_int_equal(parse_request(span_first(text, n)), H1_MORE);
+    assert_int_equal(parse_request(text), H1_OK);
+    assert_span(request.uri.path, "/%E9%5C?%FF");
+    assert_int_equal(parse_request(SPAN("GET /\xe9 HTTP/1.1\r\n" HOST "\r\n")), H1_OK);
+    assert_span(request.uri.path, "/%E9");
+    assert_request_bad("GET http://a\xe9/ HTTP/1.1\r\n" HOST "\r\n", H1_BAD_TARGET);
+    assert_request_bad("GET http://b\\@a/ HTTP/1.1\r\n" HOST "\r\n", H1_BAD_TARGET);
+    assert_request_bad(GET "Host: a\xe9\r\n\r\n", H1_BAD_HOST);
+}
+
+/* The limit is that of what goes on: a few raw bytes must not become three times as many. */
+static void
+a_target_is_measured_as_it_goes_on(void **state)
+{
+    struct h1_limits small = {.head_bytes = 100, .target_bytes = 20, .fields = 2};
+    struct span head = SPAN("GET http://a/\xe9\xe9\xe9\xe9\xe9\xe9 HTTP/1.1\r\n" HOST "\r\n");
+
+    assert_int_equal(h1_parse_request(head, &small, &arena, &request, &used, &why), H1_OK);
+    assert_int_equal(request.uri.path.n, 19);
+    head = SPAN("GET http://a/\xe9\xe9\xe9\xe9\xe9\xe9\xe9 HTTP/1.1\r\n" HOST "\r\n");
+    assert_int_equal(h1_parse_request(head, &small, &arena, &request, &used, &why), H1_BAD);
+    assert_int_equal(why, H1_TARGET_TOO_LONG);
 }
 
 /* RFC 9112 section 2.3 */
@@ -484,6 +515,8 @@ main(void)
         CASE(every_cut_of_a_head_asks_for_more),
         CASE(two_empty_lines_in_front_are_skipped),
         CASE(a_malformed_request_line_is_refused_at_once),
+        CASE(a_raw_path_is_percent_encoded),
+        CASE(a_target_is_measured_as_it_goes_on),
         CASE(versions_other_than_1_are_refused),
         CASE(a_higher_minor_version_is_ours),
         CASE(unknown_methods_are_kept_as_they_are),
