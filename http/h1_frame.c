@@ -199,7 +199,7 @@ enum {
 enum chunked_state {
     SIZE_FIRST, /* the first digit of a size */
     SIZE_MORE,  /* further digits */
-    SIZE_BLANK, /* blanks behind a size: only an extension may follow (BWS) */
+    SIZE_BLANK, /* blanks behind a size: what may follow is up to the sender */
     EXTENSION,
     SIZE_LF,
     CHUNK_DATA,
@@ -214,9 +214,9 @@ enum chunked_state {
 };
 
 void
-chunked_start(struct chunked *c)
+chunked_start(struct chunked *c, enum h1_sender sender)
 {
-    *c = (struct chunked){.state = SIZE_FIRST};
+    *c = (struct chunked){.state = SIZE_FIRST, .sender = sender};
 }
 
 static int
@@ -252,6 +252,19 @@ after_size(struct chunked *c, char byte)
     return byte == ';' ? EXTENSION : byte == ' ' || byte == '\t' ? SIZE_BLANK : BROKEN;
 }
 
+/* Blanks belong to an extension (BWS), but old servers and small devices pad their sizes with them.
+ * That is harmless from an origin, since its body is chunked anew for whoever is behind us. A
+ * further digit never passes: "5 0" is 5 to some and 80 to others. */
+static enum chunked_state
+after_blank(const struct chunked *c, char byte)
+{
+    if (byte == ' ' || byte == '\t')
+        return SIZE_BLANK;
+    if (byte == '\r' && c->sender == H1_ORIGIN)
+        return SIZE_LF;
+    return byte == ';' ? EXTENSION : BROKEN;
+}
+
 enum { UNQUOTED, QUOTED, QUOTED_PAIR };
 
 /* RFC 9112 section 7.1.1: skipped, but a quoted string must end before the line does. */
@@ -283,7 +296,8 @@ is_field_line(struct span line)
 {
     struct span name = span_first(line, span_index(line, ':'));
 
-    return name.n < line.n && field_name_is_token(name) && field_value_is_valid(span_skip(line, name.n + 1));
+    return name.n < line.n && field_name_is_token(name) &&
+           field_value_is_valid(span_skip(line, name.n + 1));
 }
 
 /* RFC 9110 section 6.5.1: a field whose meaning is settled before the body must not come behind it;
@@ -297,20 +311,31 @@ may_be_trailer(struct span line)
            !span_eq_ci(name, SPAN("Authentication-Info")) && !span_eq_ci(name, SPAN("Set-Cookie2"));
 }
 
-/* The line has been collected at the end of trailer; what must not be there is taken off again. false: it is no field line. */
+/* As in the head of a response (RFC 9112 section 5): the body is whole by then, and the line says
+ * nothing about it. Not a fold, which would leave half of the value before it. */
+static bool
+is_passed_over(const struct chunked *c, struct span line)
+{
+    return c->sender == H1_ORIGIN && line.at[0] != ' ' && line.at[0] != '\t';
+}
+
+/* The line has been collected at the end of trailer; what must not be there is taken off again.
+ * false: it is no field line. */
 static bool
 finish_trailer_line(struct chunked *c, struct buf *trailer)
 {
     size_t from;
     struct span line;
+    bool is_field;
 
     if (trailer == NULL)
         return true;
     from = trailer->n - c->line_bytes;
     line = span_of(trailer->at + from, c->line_bytes);
-    if (!is_field_line(line))
+    is_field = is_field_line(line);
+    if (!is_field && !is_passed_over(c, line))
         return false;
-    if (may_be_trailer(line))
+    if (is_field && may_be_trailer(line))
         BUF_ADD(trailer, "\r\n");
     else
         trailer->n = from;
@@ -350,7 +375,7 @@ step(struct chunked *c, char byte, struct buf *trailer)
     case SIZE_MORE:
         return after_size(c, byte);
     case SIZE_BLANK:
-        return byte == ';' ? EXTENSION : byte == ' ' || byte == '\t' ? SIZE_BLANK : BROKEN;
+        return after_blank(c, byte);
     case EXTENSION:
         return in_extension(c, byte);
     case SIZE_LF:

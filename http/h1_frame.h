@@ -32,20 +32,23 @@ bool h1_keeps_alive_response(const struct response_head *r);
 
 /* Chunked coding, incremental (section 7.1): strict sizes, CRLF only, extensions skipped but
  * bounded, trailers bounded and dropped into `trailer` as raw lines (validated field lines, without
- * framing, routing and credential fields) for whoever wants them. */
+ * framing, routing and credential fields) for whoever wants them. From an origin, blanks between a
+ * size and its CRLF are skipped, and so is a trailer line that is no field. */
+enum h1_sender { H1_CLIENT, H1_ORIGIN };
+
 struct chunked {
     int state;
+    enum h1_sender sender;
     uint64_t left;       /* of the current chunk */
     uint32_t line_bytes; /* of the current size line or trailer line */
     uint32_t trailer_bytes;
     uint64_t overhead, payload; /* framing against body bytes, to bound waste */
     int quoted;                 /* inside a quoted chunk extension */
-    bool saw_cr;
 };
 enum chunked_result { CHUNKED_MORE, CHUNKED_DATA, CHUNKED_END, CHUNKED_BAD };
 
 /* RFC 9112 section 7.1. */
-void chunked_start(struct chunked *c);
+void chunked_start(struct chunked *c, enum h1_sender sender);
 /* Consumes from *in. DATA: *data borrows from in. MORE: in is used up. END: the rest of *in is not
  * ours. trailer may be NULL. */
 struct buf;

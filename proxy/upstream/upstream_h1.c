@@ -212,7 +212,7 @@ take_head(struct fill *f, const struct response_head *r, struct span rest)
     f->keep_alive = f->keep_alive && h1_keeps_alive_response(r) && !f->framing.must_close &&
                     f->framing.how != FRAMING_CLOSE;
     f->left = f->framing.how == FRAMING_LENGTH ? f->framing.length : 0;
-    chunked_start(&f->chunked);
+    chunked_start(&f->chunked, H1_ORIGIN);
     f->body_held = false;
     f->early = rest;
     events->head(f->owner, r, &f->framing, &t);

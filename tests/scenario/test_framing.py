@@ -5,6 +5,15 @@ from harness import CLOSE, Client, Incomplete, Scenario, chunks, pattern, reply,
 EVIL = "GET http://{o}/evil HTTP/1.1\r\nHost: {o}\r\n\r\n"
 
 
+def bytewise(data, close=False):
+    """An answer that comes a byte a write."""
+    def answer(q, c):
+        c.send(data, piece=1)
+        if close:
+            c.close()
+    return answer
+
+
 class Requests(Scenario):
     """One opinion about a request, or none at all."""
 
@@ -240,6 +249,34 @@ class Replies(Scenario):
             for path in ("/a", "/a", "/b"):
                 self.assertEqual(c.get(o.url(path)).body, b"hello")
         self.assertEqual([(q.target, q.connection) for q in o.requests], [("/a", 0), ("/b", 1)])
+
+    def test_sizes_padded_with_blanks_are_read(self):
+        """As small devices send them. From a client they are refused."""
+        padded = b"5   \r\nhello\r\n1 \t\r\n!\r\n0  \r\n\r\n"
+        o = self.origin(bytewise(reply("200 OK", "Cache-Control: max-age=60",
+                                       "Transfer-Encoding: chunked") + padded))
+        for hit in (False, True):
+            r = self.get(self.p, o.url("/"))
+            self.assertEqual((r.status, r.body, r.hit), (200, b"hello!", hit))
+        with Client(self.p.address) as c:
+            c.request("POST", o.url("/"), "Transfer-Encoding: chunked")
+            c.send(padded)
+            self.assertEqual(c.read_response("POST").status, 400)
+        with self.assertRaises(Incomplete):
+            r = self.ask(reply("200 OK", "Transfer-Encoding: chunked"), b"5 0\r\nhello\r\n", CLOSE)
+            if r.status == 502:
+                raise Incomplete("refused before the head went out")
+        o.faults.clear()
+
+    def test_a_trailer_line_that_is_no_field_does_not_spoil_the_body(self):
+        """It is whole by then; RFC 9112 5, as in the head."""
+        o = self.origin((reply("200 OK", "Cache-Control: max-age=60", "Transfer-Encoding: chunked"),
+                         b"2\r\nok\r\n0\r\nX-A: 1\r\nno field\r\nX-B : 2\r\nX-C: 3\r\n\r\n"))
+        with Client(self.p.address) as c:
+            r = c.get(o.url("/"), "TE: trailers")
+            self.assertEqual((r.status, r.body), (200, b"ok"))
+            self.assertNotIn("no field", repr(r.trailers) + repr(r.fields))
+            self.assertTrue(c.get(o.url("/")).hit)
 
     def test_a_304_brings_fields_but_nothing_that_describes_a_body(self):
         """RFC 9111 3.2, 4.3.4."""
