@@ -149,10 +149,10 @@ h1_frame_response(const struct response_head *r, enum method m, struct framed *o
         return bad(why, coding);
     if (!content_length(&r->fields, &have, &length))
         return bad(why, H1_BAD_LENGTH);
-    out->must_close = encoded && (have || r->minor == 0);
+    out->must_close = r->bare_lf || (encoded && (have || r->minor == 0));
     if (has_no_body(r, m)) {
         if (!may_announce(r, m))
-            out->must_close = encoded || length > 0;
+            out->must_close |= encoded || length > 0;
         return H1_OK;
     }
     out->how = encoded ? FRAMING_CHUNKED : have ? FRAMING_LENGTH : FRAMING_CLOSE;

@@ -20,7 +20,8 @@ enum h1_result h1_frame_request(const struct request_head *r, struct framed *out
                                 enum h1_reason *why);
 /* Responses to `method` (6.3): 1xx, 204, 304, HEAD, 2xx to CONNECT: NONE. Transfer-Encoding and
  * Content-Length: chunked wins, must_close. chunked not last, unknown codings alone: CLOSE with
- * must_close when the last coding is not chunked... an unknown coding is BAD. */
+ * must_close when the last coding is not chunked... an unknown coding is BAD. A head with bare LFs:
+ * must_close. */
 enum h1_result h1_frame_response(const struct response_head *r, enum method m, struct framed *out,
                                  enum h1_reason *why);
 

@@ -17,6 +17,7 @@ struct request_head {
 
 struct response_head {
     unsigned status, minor;
+    bool bare_lf; /* some line of it ended in LF alone */
     struct span reason;
     struct fields fields;
 };

@@ -166,6 +166,7 @@ pass_interim(struct fill *f, const struct response_head *r)
         fill_fail(f, FAULT_SERVER_BAD_HEAD, 0);
         return false;
     }
+    f->keep_alive = f->keep_alive && !r->bare_lf;
     if (r->status == 100 && f->body_held)
         fill_release_body(f);
     else if (r->status != 100 && f->events)

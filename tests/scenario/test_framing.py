@@ -213,6 +213,45 @@ class Replies(Scenario):
         self.assertEqual((r.body, r.field("X-A")), (b"ok", "a b c"))
         self.assertNotRegex(r.raw_head, rb"\r\n[ \t]")
 
+    def test_lines_that_end_in_lf_alone_are_read(self):
+        """RFC 9112 2.2: of devices and CGI programs, also mixed; what is sent on has CRLF."""
+        for head in ("HTTP/1.1 200 OK\nX-A: b\nContent-Length: 2\n\n",
+                     "HTTP/1.1 200 OK\r\nX-A: b\nContent-Length: 2\n\r\n",
+                     "HTTP/1.1 200 OK\nX-A:\n b\r\nno field\nContent-Length : 2\r\n\n",
+                     "HTTP/1.0 200\nX-A: b\n\n"):
+            r = self.ask(head + "ok", CLOSE)
+            self.assertEqual((r.status, r.body, r.field("X-A")), (200, b"ok", "b"), head)
+            o = self.origin(bytewise(head + "ok", close=True))
+            r = self.get(self.p, o.url("/"))
+            self.assertEqual((r.status, r.body, r.field("X-A")), (200, b"ok", "b"), head)
+
+    def test_a_body_behind_lines_of_lf_begins_at_once(self):
+        """However it begins, and in chunks, too."""
+        for body in ("\n\r\n\r\n", "\r\nX: y\n\n", "\r"):
+            head = "HTTP/1.1 200 OK\nContent-Length: %d\n\n" % len(body)
+            self.assertEqual(self.ask(head + body).body, body.encode())
+        r = self.ask("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n", chunks(b"\n\n", b"abc"))
+        self.assertEqual(r.body, b"\n\nabc")
+
+    def test_a_head_with_lf_lines_ends_its_connection(self):
+        """Whoever wrote it, or let it through, may have meant something else by it."""
+        o = self.origin({"/lf": "HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
+                         "/mixed": "HTTP/1.1 200 OK\r\nX: a\nContent-Length: 2\r\n\r\nok",
+                         "/interim": "HTTP/1.1 103 Early Hints\n\n"
+                                     "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+                         "/crlf": reply(body=b"ok")})
+        with Client(self.p.address) as c:
+            for path in ("/crlf", "/lf", "/mixed", "/interim", "/crlf"):
+                self.assertEqual(c.get(o.url(path)).body, b"ok", path)
+        self.assertEqual([q.connection for q in o.requests], [0, 0, 1, 2, 3])
+
+    def test_a_cr_that_ends_no_line_is_502_among_lf_lines_too(self):
+        for head in ("HTTP/1.1 200 OK\nX: a\rSet-Cookie: b\n\n", "HTTP/1.1 200 OK\r\r\n\n",
+                     "HTTP/1.1 200 OK\nX: a\r\r\n\n", "HTTP/1.1 200 OK\nX: a\n\r\r\n\n",
+                     "HTTP/1.1 200 OK\nX: a\x00\n\n", "HTTP/1.1 200 OK\nX: a\n"):
+            r = self.ask(head, CLOSE)
+            self.assertEqual((r.status, r.field("Set-Cookie")), (502, None), repr(head))
+
     def test_a_nul_or_a_bare_cr_is_502(self):
         """RFC 9110 5.5: in a value, a name, the reason, or a line that would be dropped."""
         for line in ("X: a\rSet-Cookie: b", "X: a\x00b", "X\x00: a", "no field \r here",

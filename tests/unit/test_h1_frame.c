@@ -238,6 +238,20 @@ a_doubtful_response_costs_its_connection(void **state)
     assert_framed(FRAMING_CHUNKED, true);
 }
 
+/* RFC 9112 section 2.2: read, but whoever wrote it may have meant otherwise. */
+static void
+a_head_with_bare_line_feeds_costs_its_connection(void **state)
+{
+    static const enum method methods[] = {METHOD_GET, METHOD_HEAD, METHOD_CONNECT};
+    struct response_head r = {
+        .status = 200, .minor = 1, .bare_lf = true, .fields = fields_of(CL "0\r\n")};
+
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        assert_int_equal(h1_frame_response(&r, methods[i], &framed, &why), H1_OK);
+        assert_true(framed.must_close);
+    }
+}
+
 static void
 undecidable_responses_are_refused(void **state)
 {
@@ -589,6 +603,7 @@ main(void)
         CASE(a_response_is_framed_in_the_order_of_the_standard),
         CASE(some_responses_never_have_a_body),
         CASE(a_doubtful_response_costs_its_connection),
+        CASE(a_head_with_bare_line_feeds_costs_its_connection),
         CASE(undecidable_responses_are_refused),
         CASE(connections_persist_as_their_sender_says),
         CASE(chunks_are_read_however_they_arrive),

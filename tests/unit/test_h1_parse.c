@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
@@ -398,9 +399,14 @@ what_is_no_status_line_is_refused_at_once(void **state)
         "HTTP/1.1\r\n",
         "http/1.1 200 OK\r\n",
         "\r\nHTTP/1.1 200 OK\r\n",
-        "HTTP/1.1 200 OK\n",
+        "HTTP/1.1 200 OK\r\r\n",
+        "HTTP/1.1 200 OK\r\r\n\r\n",
+        "HTTP/1.1 20 OK\n",
         "HTTP/1.1 -20 OK\r\n",
+        "HTTP/1.1\n\n",
         "\r\n",
+        "\n",
+        "\nHTTP/1.1 200 OK\n",
     };
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -452,9 +458,88 @@ nul_and_bare_cr_spoil_a_response_too(void **state)
     assert_response_bad(OK "A: a\rb\r\n\r\n", H1_BARE_CR);
     assert_response_bad(OK "no field\0\r\n\r\n", H1_CONTROL_IN_FIELD);
     assert_response_bad(OK "A: a\r\n b\rc\r\n\r\n", H1_BARE_CR);
-    assert_response_bad(OK "A: a\nB: b\r\n\r\n", H1_BAD_FIELD_LINE);
     assert_int_equal(parse_response(SPAN(OK "A: a\x01z\r\n\r\n")), H1_OK);
     assert_span(response.fields.at[0].value, "a\x01z");
+}
+
+/* However it arrives, a head of two fields is OK at its last byte and no earlier. */
+static void
+assert_head_of_two(const char *head, bool bare_lf)
+{
+    struct span body = SPAN("\n\r\n\nC: 3\n\n");
+    size_t n = strlen(head);
+    char text[200];
+
+    for (size_t i = 0; i < n; i++) {
+        if (parse_response(span_of(head, i)) != H1_MORE)
+            fail_msg("not asked for more: %.*s", (int)i, head);
+    }
+    memcpy(text, head, n);
+    memcpy(text + n, body.at, body.n);
+    for (size_t i = n; i <= n + body.n; i++) {
+        assert_int_equal(parse_response(span_of(text, i)), H1_OK);
+        assert_int_equal(used, n);
+    }
+    assert_int_equal(response.bare_lf, bare_lf);
+    assert_span(response.reason, "OK");
+    assert_int_equal(response.fields.n, 2);
+    assert_span(response.fields.at[0].value, "1");
+    assert_span(response.fields.at[1].name, "B");
+    assert_span(response.fields.at[1].value, "2");
+}
+
+/* RFC 9112 section 2.2: as devices and CGI programs send it, and mixed as by those and the server
+ * in front of them. */
+static void
+a_response_line_may_end_in_lf_alone(void **state)
+{
+    static const char *const ends[] = {"\r\n", "\n"};
+    char head[100];
+
+    for (unsigned mix = 0; mix < 16; mix++) {
+        snprintf(head, sizeof head, "HTTP/1.1 200 OK%sA: 1%sB: 2%s%s", ends[mix & 1],
+                 ends[mix >> 1 & 1], ends[mix >> 2 & 1], ends[mix >> 3]);
+        assert_head_of_two(head, mix != 0);
+    }
+    assert_head_of_two("HTTP/1.1 200 OK\nA:1 \t\nno field\n: x\nB : 2\n\n", true);
+    assert_head_of_two("HTTP/1.1 200 OK\nA:\n 1\nB:\r\n\t2\n \n\n", true);
+    assert_head_of_two("HTTP/1.1 200 OK\n X: lead\nA: 1\nB: 2\n\n", true);
+    assert_int_equal(parse_response(SPAN("HTTP/1.1 200\n\n")), H1_OK);
+    assert_int_equal(used, 14);
+    assert_int_equal(response.fields.n, 0);
+    assert_int_equal(parse_response(SPAN("HTTP/1.1 200 \n\r\n")), H1_OK);
+    assert_int_equal(used, 16);
+}
+
+/* A CR belongs to a line end only right in front of the LF, and only one of them. */
+static void
+a_cr_elsewhere_ends_no_line(void **state)
+{
+    assert_int_equal(parse_response(SPAN("HTTP/1.1 200 OK\nA: 1\n\r")), H1_MORE);
+    assert_int_equal(parse_response(SPAN("HTTP/1.1 200 OK\nA: 1\n\r\r\n")), H1_MORE);
+    assert_response_bad("HTTP/1.1 200 OK\nA: 1\n\r\r\n\n", H1_BARE_CR);
+    assert_response_bad("HTTP/1.1 200 OK\nA: 1\r\r\n\n", H1_BARE_CR);
+    assert_response_bad("HTTP/1.1 200 OK\nA: 1\n\rB: 2\n\n", H1_BARE_CR);
+    assert_response_bad("HTTP/1.1 200 OK\nA: 1\rB: 2\n\n", H1_BARE_CR);
+    assert_response_bad("HTTP/1.1 200 OK\nA: 1\r \n\n", H1_BARE_CR);
+    assert_response_bad("HTTP/1.1 200 OK\nA: 1\n \r2\n\n", H1_BARE_CR);
+    assert_response_bad("HTTP/1.1 200 OK\nA: 1\0\n\n", H1_CONTROL_IN_FIELD);
+}
+
+static void
+limits_hold_for_lines_that_end_in_lf(void **state)
+{
+    struct h1_limits small = {.head_bytes = 27, .fields = 2};
+    struct span head = SPAN("HTTP/1.1 200 OK\nA: 1\nB: 2\n\n");
+
+    for (int i = 0; i < 2; i++, small.head_bytes--) {
+        assert_int_equal(h1_parse_response(head, &small, &arena, &response, &used, &why),
+                         head.n > small.head_bytes ? H1_BAD : H1_OK);
+    }
+    assert_int_equal(why, H1_HEAD_TOO_LARGE);
+    small = (struct h1_limits){.head_bytes = 65536, .fields = 1};
+    assert_int_equal(h1_parse_response(head, &small, &arena, &response, &used, &why), H1_BAD);
+    assert_int_equal(why, H1_TOO_MANY_FIELDS);
 }
 
 /* Tens of thousands of folds must cost what their bytes cost, in time and memory. */
@@ -534,6 +619,9 @@ main(void)
         CASE(folds_become_spaces_in_responses),
         CASE(lines_that_are_no_fields_are_dropped_from_responses),
         CASE(nul_and_bare_cr_spoil_a_response_too),
+        CASE(a_response_line_may_end_in_lf_alone),
+        CASE(a_cr_elsewhere_ends_no_line),
+        CASE(limits_hold_for_lines_that_end_in_lf),
         CASE(many_folds_are_joined_once),
         CASE(what_is_written_reads_back),
         CASE(every_reason_has_its_words),
