@@ -55,28 +55,40 @@ content_length(const struct fields *f, bool *have, uint64_t *length)
     return true;
 }
 
-/* The codings must be exactly "chunked": no other is decoded here, and a body that is only half
- * decoded must not travel as if it were whole. */
-static enum h1_reason
-transfer_coding(const struct fields *f)
+struct codings {
+    unsigned n, n_chunked, n_identity;
+    bool chunked_last, malformed;
+};
+
+/* Over all lines of Transfer-Encoding. */
+static struct codings
+read_codings(const struct fields *f)
 {
     const struct field *field = fields_find(f, FIELD_TRANSFER_ENCODING);
-    unsigned n_chunked = 0, n_unknown = 0;
-    bool chunked_last = false, malformed = false;
+    struct codings c = {0};
 
     for (; field; field = fields_next(f, FIELD_TRANSFER_ENCODING, field)) {
         struct span rest = field->value, member;
 
         while (list_next(&rest, &member)) {
-            chunked_last = span_eq_ci(member, SPAN("chunked"));
-            n_chunked += chunked_last;
-            n_unknown += !chunked_last;
-            malformed |= !field_name_is_token(member); /* quoted, or with parameters */
+            c.n++;
+            c.chunked_last = span_eq_ci(member, SPAN("chunked"));
+            c.n_chunked += c.chunked_last;
+            c.n_identity += span_eq_ci(member, SPAN("identity"));
+            c.malformed |= !field_name_is_token(member); /* quoted, or with parameters */
         }
     }
-    if (malformed || n_chunked > 1 || n_chunked + n_unknown == 0 || (n_chunked && !chunked_last))
+    return c;
+}
+
+/* The codings must be exactly "chunked": no other is decoded here, and a body that is only half
+ * decoded must not travel as if it were whole. */
+static enum h1_reason
+judge_codings(const struct codings *c)
+{
+    if (c->malformed || c->n_chunked > 1 || c->n == 0 || (c->n_chunked && !c->chunked_last))
         return H1_BAD_TRANSFER_ENCODING;
-    return n_unknown ? H1_UNKNOWN_TRANSFER_CODING : H1_FINE;
+    return c->n > c->n_chunked ? H1_UNKNOWN_TRANSFER_CODING : H1_FINE;
 }
 
 /* ---- requests ---- */
@@ -84,7 +96,8 @@ transfer_coding(const struct fields *f)
 static enum h1_result
 frame_encoded_request(const struct request_head *r, struct framed *out, enum h1_reason *why)
 {
-    enum h1_reason coding = transfer_coding(&r->fields);
+    struct codings codings = read_codings(&r->fields);
+    enum h1_reason coding = judge_codings(&codings);
 
     if (fields_find(&r->fields, FIELD_CONTENT_LENGTH) || r->minor == 0)
         return bad(why, H1_FRAMING_AMBIGUOUS);
@@ -134,28 +147,38 @@ may_announce(const struct response_head *r, enum method m)
     return r->status == 304 || (m == METHOD_HEAD && r->status >= 200 && r->status != 204);
 }
 
+/* What servers do say, and browsers and curl understand: "chunked" from the application and once
+ * more from its server, around chunks that are there once (to chunk twice is forbidden, section
+ * 6.1); and the "identity" of RFC 2616, which is no coding. */
+static bool
+are_one_coding(const struct codings *c)
+{
+    return c->n > 0 && (c->n_chunked == c->n || c->n_identity == c->n);
+}
+
 /* RFC 9112 section 6.3 */
 enum h1_result
 h1_frame_response(const struct response_head *r, enum method m, struct framed *out,
                   enum h1_reason *why)
 {
     bool encoded = fields_find(&r->fields, FIELD_TRANSFER_ENCODING) != NULL, have;
-    enum h1_reason coding = encoded ? transfer_coding(&r->fields) : H1_FINE;
+    struct codings codings = encoded ? read_codings(&r->fields) : (struct codings){0};
+    bool plainly_chunked = codings.n == 1 && codings.n_chunked == 1;
     uint64_t length = 0;
 
     *why = H1_FINE;
     *out = (struct framed){.how = FRAMING_NONE};
-    if (coding != H1_FINE)
-        return bad(why, coding);
+    if (encoded && !are_one_coding(&codings))
+        return bad(why, judge_codings(&codings));
     if (!content_length(&r->fields, &have, &length))
         return bad(why, H1_BAD_LENGTH);
-    out->must_close = r->bare_lf || (encoded && (have || r->minor == 0));
+    out->must_close = r->bare_lf || (encoded && (have || r->minor == 0 || !plainly_chunked));
     if (has_no_body(r, m)) {
         if (!may_announce(r, m))
             out->must_close |= encoded || length > 0;
         return H1_OK;
     }
-    out->how = encoded ? FRAMING_CHUNKED : have ? FRAMING_LENGTH : FRAMING_CLOSE;
+    out->how = codings.n_chunked ? FRAMING_CHUNKED : have ? FRAMING_LENGTH : FRAMING_CLOSE;
     out->length = out->how == FRAMING_LENGTH ? length : 0;
     return H1_OK;
 }

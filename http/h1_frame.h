@@ -18,10 +18,9 @@ struct framed {
  * (then one). */
 enum h1_result h1_frame_request(const struct request_head *r, struct framed *out,
                                 enum h1_reason *why);
-/* Responses to `method` (6.3): 1xx, 204, 304, HEAD, 2xx to CONNECT: NONE. Transfer-Encoding and
- * Content-Length: chunked wins, must_close. chunked not last, unknown codings alone: CLOSE with
- * must_close when the last coding is not chunked... an unknown coding is BAD. A head with bare LFs:
- * must_close. */
+/* Responses to `method` (6.3): 1xx, 204, 304, HEAD, 2xx to CONNECT: NONE. must_close: chunked
+ * beside Content-Length (chunked wins), in HTTP/1.0 or said twice; "identity", which counts for
+ * nothing; a head with bare LFs. Any other coding, and chunked among others, is BAD. */
 enum h1_result h1_frame_response(const struct response_head *r, enum method m, struct framed *out,
                                  enum h1_reason *why);
 

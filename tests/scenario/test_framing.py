@@ -317,6 +317,28 @@ class Replies(Scenario):
             self.assertNotIn("no field", repr(r.trailers) + repr(r.fields))
             self.assertTrue(c.get(o.url("/")).hit)
 
+    def test_chunked_said_twice_is_read_as_chunked_once(self):
+        """By an application and once more by its server: as browsers and curl take it."""
+        for fields in (("Transfer-Encoding: chunked", "transfer-encoding: chunked"),
+                       ("Transfer-Encoding: chunked, chunked",)):
+            o = self.origin(lambda q: reply("200 OK", *fields) + chunks(b"hello"))
+            with Client(self.p.address) as c:
+                for path in ("/a", "/b"):
+                    self.assertEqual(c.get(o.url(path)).body, b"hello")
+            self.assertEqual([q.connection for q in o.requests], [0, 1])
+
+    def test_the_coding_identity_counts_for_nothing(self):
+        """RFC 2616 3.6: neither passed on nor a reason not to believe the length."""
+        o = self.origin(lambda q: reply("200 OK", "Transfer-Encoding: identity",
+                                        "Content-Length: 2") + b"ok")
+        with Client(self.p.address) as c:
+            for path in ("/a", "/b"):
+                r = c.get(o.url(path))
+                self.assertEqual((r.body, r.field("Transfer-Encoding")), (b"ok", None))
+        self.assertEqual([q.connection for q in o.requests], [0, 1])
+        r = self.ask("HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nok", CLOSE)
+        self.assertEqual((r.status, r.body), (200, b"ok"))
+
     def test_a_304_brings_fields_but_nothing_that_describes_a_body(self):
         """RFC 9111 3.2, 4.3.4."""
         misleading = ("Content-Length: 0", "Content-Encoding: br", "Content-Range: bytes 0-0/1")

@@ -238,6 +238,36 @@ a_doubtful_response_costs_its_connection(void **state)
     assert_framed(FRAMING_CHUNKED, true);
 }
 
+/* By an application and once more by its server; RFC 9112 section 6.1 forbids to chunk twice. */
+static void
+chunked_said_twice_is_chunked_once_in_a_response(void **state)
+{
+    static const char *const twice[] = {TE "chunked\r\n" TE "chunked\r\n",
+                                        TE "chunked, chunked\r\n",
+                                        TE "chunked\r\n" TE "\r\n" TE "Chunked\r\n" CL "5\r\n"};
+
+    for (size_t i = 0; i < sizeof twice / sizeof twice[0]; i++) {
+        assert_int_equal(frame_response(METHOD_GET, 200, twice[i]), H1_OK);
+        assert_framed(FRAMING_CHUNKED, true);
+    }
+}
+
+/* RFC 2616 section 3.6 */
+static void
+identity_counts_for_nothing_in_a_response(void **state)
+{
+    assert_int_equal(frame_response(METHOD_GET, 200, TE "identity\r\n" CL "5\r\n"), H1_OK);
+    assert_framed(FRAMING_LENGTH, true);
+    assert_int_equal(framed.length, 5);
+    assert_int_equal(frame_response(METHOD_GET, 200, TE "Identity\r\n"), H1_OK);
+    assert_framed(FRAMING_CLOSE, true);
+    assert_int_equal(frame_response(METHOD_HEAD, 200, TE "identity\r\n" CL "5\r\n"), H1_OK);
+    assert_framed(FRAMING_NONE, true);
+    assert_int_equal(frame_response(METHOD_GET, 200, TE "identity, chunked\r\n"), H1_BAD);
+    assert_int_equal(frame_response(METHOD_GET, 200, TE "chunked, identity\r\n"), H1_BAD);
+    assert_int_equal(frame_response(METHOD_GET, 200, TE "identity;q=1\r\n"), H1_BAD);
+}
+
 /* RFC 9112 section 2.2: read, but whoever wrote it may have meant otherwise. */
 static void
 a_head_with_bare_line_feeds_costs_its_connection(void **state)
@@ -260,7 +290,9 @@ undecidable_responses_are_refused(void **state)
     assert_int_equal(frame_response(METHOD_GET, 200, CL "x\r\n" TE "chunked\r\n"), H1_BAD);
     assert_int_equal(frame_response(METHOD_GET, 200, TE "xchunked\r\n"), H1_BAD);
     assert_int_equal(frame_response(METHOD_GET, 200, TE "chunked, gzip\r\n"), H1_BAD);
-    assert_int_equal(frame_response(METHOD_GET, 200, TE "chunked, chunked\r\n"), H1_BAD);
+    assert_int_equal(frame_response(METHOD_GET, 200, TE "chunked, gzip, chunked\r\n"), H1_BAD);
+    assert_int_equal(frame_response(METHOD_GET, 200, TE "\r\n"), H1_BAD);
+    assert_int_equal(frame_response(METHOD_GET, 200, TE "chunked\r\n" TE "xchunked\r\n"), H1_BAD);
     assert_int_equal(frame_response(METHOD_GET, 200, CL "5\r\n" CL "5\r\n"), H1_OK);
 }
 
@@ -603,6 +635,8 @@ main(void)
         CASE(a_response_is_framed_in_the_order_of_the_standard),
         CASE(some_responses_never_have_a_body),
         CASE(a_doubtful_response_costs_its_connection),
+        CASE(chunked_said_twice_is_chunked_once_in_a_response),
+        CASE(identity_counts_for_nothing_in_a_response),
         CASE(a_head_with_bare_line_feeds_costs_its_connection),
         CASE(undecidable_responses_are_refused),
         CASE(connections_persist_as_their_sender_says),
