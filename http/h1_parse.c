@@ -476,12 +476,13 @@ is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* "HTTP/1.1 200 OK"; the reason, and the space in front of it, may be missing. */
+/* "HTTP/1.1 200 OK"; the reason, and the space in front of it, may be missing. Codes from 600 on
+ * are no classes of the standard, but sites do send them (RFC 9110 section 15). */
 static bool
 parse_status_line(struct span s, struct response_head *r)
 {
     if (s.n < 12 || !span_starts(s, SPAN("HTTP/1.")) || !is_digit(s.at[7]) || s.at[8] != ' ' ||
-        s.at[9] < '1' || s.at[9] > '5' || !is_digit(s.at[10]) || !is_digit(s.at[11]))
+        !is_digit(s.at[9]) || s.at[9] == '0' || !is_digit(s.at[10]) || !is_digit(s.at[11]))
         return false;
     r->minor = s.at[7] != '0';
     r->status = (unsigned)((s.at[9] - '0') * 100 + (s.at[10] - '0') * 10 + (s.at[11] - '0'));

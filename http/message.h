@@ -16,8 +16,8 @@ struct request_head {
 };
 
 struct response_head {
-    unsigned status, minor;
-    bool bare_lf; /* some line of it ended in LF alone */
+    unsigned status, minor; /* status: 100 to 999 */
+    bool bare_lf;           /* some line of it ended in LF alone */
     struct span reason;
     struct fields fields;
 };

@@ -358,6 +358,14 @@ class Replies(Scenario):
                                  (None, None))
                 self.assertEqual(len(o.requests), n_asked)
 
+    def test_statuses_that_the_standard_does_not_know_are_passed_on_unstored(self):
+        """RFC 9110 15: 600 to 999 are invalid, but sites send them; like a 5xx, and no more."""
+        for status in ("600 Odd", "999 Request denied"):
+            o = self.origin(storable(b"no", status=status))
+            for _ in range(2):
+                r = self.get(self.p, o.url("/"))
+                self.assertEqual((r.status, r.body, r.hit), (int(status[:3]), b"no", False))
+
     def test_replies_without_a_body_end_with_their_head(self):
         """RFC 9112 6.3: whatever length they announce; the next request is served at once."""
         heads = ("HTTP/1.1 204 No Content\r\n\r\n",

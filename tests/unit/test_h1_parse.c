@@ -365,6 +365,8 @@ status_lines_are_read(void **state)
         {"HTTP/1.1 200 \r\n\r\n", 200, 1, ""},
         {"HTTP/1.1 200\r\n\r\n", 200, 1, ""},
         {"HTTP/1.3 599 x\r\n\r\n", 599, 1, "x"},
+        {"HTTP/1.1 600 y\r\n\r\n", 600, 1, "y"},
+        {"HTTP/1.1 999 Request denied\r\n\r\n", 999, 1, "Request denied"},
         {"HTTP/1.1 100 Continue\r\n\r\n", 100, 1, "Continue"},
     };
 
@@ -391,7 +393,8 @@ what_is_no_status_line_is_refused_at_once(void **state)
         "HTTP/1.1 2000 OK\r\n",
         "HTTP/1.1 abc OK\r\n",
         "HTTP/1.1 099 OK\r\n",
-        "HTTP/1.1 600 OK\r\n",
+        "HTTP/1.1 000 OK\r\n",
+        "HTTP/1.1 :00 OK\r\n",
         "HTTP/1.1 200\tOK\r\n",
         "HTTP/1.1 200OK\r\n",
         "HTTP/1.1 200 O\x01K\r\n",
