@@ -428,6 +428,24 @@ check_host(struct request_head *r, struct arena *a)
 
 /* ---- requests ---- */
 
+/* The request line is fine, and the head is all there. */
+static enum h1_result
+parse_whole_request(struct head *h, struct request_head *r)
+{
+    const char *sentence;
+    enum h1_reason host;
+
+    r->method = method_of(r->method_text);
+    if (!uri_parse_target(r->target, r->method, h->arena, &r->uri, &sentence))
+        return bad(h, H1_BAD_TARGET);
+    if (r->uri.path.n > h->limits->target_bytes) /* it grew when it was percent-encoded */
+        return bad(h, H1_TARGET_TOO_LONG);
+    if (parse_fields(h, &r->fields, request_field) != H1_OK)
+        return H1_BAD;
+    host = check_host(r, h->arena);
+    return host == H1_FINE ? H1_OK : bad(h, host);
+}
+
 /* RFC 9112 sections 3 and 5 */
 enum h1_result
 h1_parse_request(struct span bytes, const struct h1_limits *limits, struct arena *a,
@@ -438,7 +456,6 @@ h1_parse_request(struct span bytes, const struct h1_limits *limits, struct arena
                      .why = why};
     enum h1_result found;
     enum h1_reason line;
-    const char *sentence;
 
     *why = H1_FINE;
     *out = (struct request_head){0};
@@ -454,18 +471,8 @@ h1_parse_request(struct span bytes, const struct h1_limits *limits, struct arena
         return bad(&h, line);
     if (found != H1_OK || h.n == 0)
         return found == H1_OK ? H1_MORE : found;
-    out->method = method_of(out->method_text);
-    if (!uri_parse_target(out->target, out->method, a, &out->uri, &sentence))
-        return bad(&h, H1_BAD_TARGET);
-    if (out->uri.path.n > limits->target_bytes) /* it grew when it was percent-encoded */
-        return bad(&h, H1_TARGET_TOO_LONG);
-    if (parse_fields(&h, &out->fields, request_field) != H1_OK)
-        return H1_BAD;
-    line = check_host(out, a);
-    if (line != H1_FINE)
-        return bad(&h, line);
     *used = skipped + h.n;
-    return H1_OK;
+    return parse_whole_request(&h, out);
 }
 
 /* ---- responses ---- */
