@@ -16,7 +16,8 @@
 static const struct refresh_rule default_rule = REFRESH_RULE_DEFAULT;
 
 /* Statuses whose responses speak about this one request: its range, its conditions, its
- * credentials (Squid's habit for these), or that must not be stored (RFC 6585: 428 429 431 511). */
+ * credentials (Squid's habit for these), or that must not be stored (RFC 6585: 428 429 431 511), or
+ * of which nobody knows what they say (from 600 on, RFC 9110 section 15). */
 static bool
 status_is_for_one_request(unsigned status)
 {
@@ -35,7 +36,7 @@ status_is_for_one_request(unsigned status)
     case 511:
         return true;
     }
-    return status < 200;
+    return status < 200 || status > 599;
 }
 
 /* RFC 9110 section 9.3.3: the answer to a POST that says how long it is fresh, and that it is what

@@ -55,28 +55,40 @@ content_length(const struct fields *f, bool *have, uint64_t *length)
     return true;
 }
 
-/* The codings must be exactly "chunked": no other is decoded here, and a body that is only half
- * decoded must not travel as if it were whole. */
-static enum h1_reason
-transfer_coding(const struct fields *f)
+struct codings {
+    unsigned n, n_chunked, n_identity;
+    bool chunked_last, malformed;
+};
+
+/* Over all lines of Transfer-Encoding. */
+static struct codings
+read_codings(const struct fields *f)
 {
     const struct field *field = fields_find(f, FIELD_TRANSFER_ENCODING);
-    unsigned n_chunked = 0, n_unknown = 0;
-    bool chunked_last = false, malformed = false;
+    struct codings c = {0};
 
     for (; field; field = fields_next(f, FIELD_TRANSFER_ENCODING, field)) {
         struct span rest = field->value, member;
 
         while (list_next(&rest, &member)) {
-            chunked_last = span_eq_ci(member, SPAN("chunked"));
-            n_chunked += chunked_last;
-            n_unknown += !chunked_last;
-            malformed |= !field_name_is_token(member); /* quoted, or with parameters */
+            c.n++;
+            c.chunked_last = span_eq_ci(member, SPAN("chunked"));
+            c.n_chunked += c.chunked_last;
+            c.n_identity += span_eq_ci(member, SPAN("identity"));
+            c.malformed |= !field_name_is_token(member); /* quoted, or with parameters */
         }
     }
-    if (malformed || n_chunked > 1 || n_chunked + n_unknown == 0 || (n_chunked && !chunked_last))
+    return c;
+}
+
+/* The codings must be exactly "chunked": no other is decoded here, and a body that is only half
+ * decoded must not travel as if it were whole. */
+static enum h1_reason
+judge_codings(const struct codings *c)
+{
+    if (c->malformed || c->n_chunked > 1 || c->n == 0 || (c->n_chunked && !c->chunked_last))
         return H1_BAD_TRANSFER_ENCODING;
-    return n_unknown ? H1_UNKNOWN_TRANSFER_CODING : H1_FINE;
+    return c->n > c->n_chunked ? H1_UNKNOWN_TRANSFER_CODING : H1_FINE;
 }
 
 /* ---- requests ---- */
@@ -84,7 +96,8 @@ transfer_coding(const struct fields *f)
 static enum h1_result
 frame_encoded_request(const struct request_head *r, struct framed *out, enum h1_reason *why)
 {
-    enum h1_reason coding = transfer_coding(&r->fields);
+    struct codings codings = read_codings(&r->fields);
+    enum h1_reason coding = judge_codings(&codings);
 
     if (fields_find(&r->fields, FIELD_CONTENT_LENGTH) || r->minor == 0)
         return bad(why, H1_FRAMING_AMBIGUOUS);
@@ -134,28 +147,38 @@ may_announce(const struct response_head *r, enum method m)
     return r->status == 304 || (m == METHOD_HEAD && r->status >= 200 && r->status != 204);
 }
 
+/* What servers do say, and browsers and curl understand: "chunked" from the application and once
+ * more from its server, around chunks that are there once (to chunk twice is forbidden, section
+ * 6.1); and the "identity" of RFC 2616, which is no coding. */
+static bool
+are_one_coding(const struct codings *c)
+{
+    return c->n > 0 && (c->n_chunked == c->n || c->n_identity == c->n);
+}
+
 /* RFC 9112 section 6.3 */
 enum h1_result
 h1_frame_response(const struct response_head *r, enum method m, struct framed *out,
                   enum h1_reason *why)
 {
     bool encoded = fields_find(&r->fields, FIELD_TRANSFER_ENCODING) != NULL, have;
-    enum h1_reason coding = encoded ? transfer_coding(&r->fields) : H1_FINE;
+    struct codings codings = encoded ? read_codings(&r->fields) : (struct codings){0};
+    bool plainly_chunked = codings.n == 1 && codings.n_chunked == 1;
     uint64_t length = 0;
 
     *why = H1_FINE;
     *out = (struct framed){.how = FRAMING_NONE};
-    if (coding != H1_FINE)
-        return bad(why, coding);
+    if (encoded && !are_one_coding(&codings))
+        return bad(why, judge_codings(&codings));
     if (!content_length(&r->fields, &have, &length))
         return bad(why, H1_BAD_LENGTH);
-    out->must_close = encoded && (have || r->minor == 0);
+    out->must_close = r->bare_lf || (encoded && (have || r->minor == 0 || !plainly_chunked));
     if (has_no_body(r, m)) {
         if (!may_announce(r, m))
-            out->must_close = encoded || length > 0;
+            out->must_close |= encoded || length > 0;
         return H1_OK;
     }
-    out->how = encoded ? FRAMING_CHUNKED : have ? FRAMING_LENGTH : FRAMING_CLOSE;
+    out->how = codings.n_chunked ? FRAMING_CHUNKED : have ? FRAMING_LENGTH : FRAMING_CLOSE;
     out->length = out->how == FRAMING_LENGTH ? length : 0;
     return H1_OK;
 }
@@ -199,7 +222,7 @@ enum {
 enum chunked_state {
     SIZE_FIRST, /* the first digit of a size */
     SIZE_MORE,  /* further digits */
-    SIZE_BLANK, /* blanks behind a size: only an extension may follow (BWS) */
+    SIZE_BLANK, /* blanks behind a size: what may follow is up to the sender */
     EXTENSION,
     SIZE_LF,
     CHUNK_DATA,
@@ -214,9 +237,9 @@ enum chunked_state {
 };
 
 void
-chunked_start(struct chunked *c)
+chunked_start(struct chunked *c, enum h1_sender sender)
 {
-    *c = (struct chunked){.state = SIZE_FIRST};
+    *c = (struct chunked){.state = SIZE_FIRST, .sender = sender};
 }
 
 static int
@@ -252,6 +275,19 @@ after_size(struct chunked *c, char byte)
     return byte == ';' ? EXTENSION : byte == ' ' || byte == '\t' ? SIZE_BLANK : BROKEN;
 }
 
+/* Blanks belong to an extension (BWS), but old servers and small devices pad their sizes with them.
+ * That is harmless from an origin, since its body is chunked anew for whoever is behind us. A
+ * further digit never passes: "5 0" is 5 to some and 80 to others. */
+static enum chunked_state
+after_blank(const struct chunked *c, char byte)
+{
+    if (byte == ' ' || byte == '\t')
+        return SIZE_BLANK;
+    if (byte == '\r' && c->sender == H1_ORIGIN)
+        return SIZE_LF;
+    return byte == ';' ? EXTENSION : BROKEN;
+}
+
 enum { UNQUOTED, QUOTED, QUOTED_PAIR };
 
 /* RFC 9112 section 7.1.1: skipped, but a quoted string must end before the line does. */
@@ -283,7 +319,8 @@ is_field_line(struct span line)
 {
     struct span name = span_first(line, span_index(line, ':'));
 
-    return name.n < line.n && field_name_is_token(name) && field_value_is_valid(span_skip(line, name.n + 1));
+    return name.n < line.n && field_name_is_token(name) &&
+           field_value_is_valid(span_skip(line, name.n + 1));
 }
 
 /* RFC 9110 section 6.5.1: a field whose meaning is settled before the body must not come behind it;
@@ -297,20 +334,31 @@ may_be_trailer(struct span line)
            !span_eq_ci(name, SPAN("Authentication-Info")) && !span_eq_ci(name, SPAN("Set-Cookie2"));
 }
 
-/* The line has been collected at the end of trailer; what must not be there is taken off again. false: it is no field line. */
+/* As in the head of a response (RFC 9112 section 5): the body is whole by then, and the line says
+ * nothing about it. Not a fold, which would leave half of the value before it. */
+static bool
+is_passed_over(const struct chunked *c, struct span line)
+{
+    return c->sender == H1_ORIGIN && line.at[0] != ' ' && line.at[0] != '\t';
+}
+
+/* The line has been collected at the end of trailer; what must not be there is taken off again.
+ * false: it is no field line. */
 static bool
 finish_trailer_line(struct chunked *c, struct buf *trailer)
 {
     size_t from;
     struct span line;
+    bool is_field;
 
     if (trailer == NULL)
         return true;
     from = trailer->n - c->line_bytes;
     line = span_of(trailer->at + from, c->line_bytes);
-    if (!is_field_line(line))
+    is_field = is_field_line(line);
+    if (!is_field && !is_passed_over(c, line))
         return false;
-    if (may_be_trailer(line))
+    if (is_field && may_be_trailer(line))
         BUF_ADD(trailer, "\r\n");
     else
         trailer->n = from;
@@ -350,7 +398,7 @@ step(struct chunked *c, char byte, struct buf *trailer)
     case SIZE_MORE:
         return after_size(c, byte);
     case SIZE_BLANK:
-        return byte == ';' ? EXTENSION : byte == ' ' || byte == '\t' ? SIZE_BLANK : BROKEN;
+        return after_blank(c, byte);
     case EXTENSION:
         return in_extension(c, byte);
     case SIZE_LF:

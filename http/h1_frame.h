@@ -18,9 +18,9 @@ struct framed {
  * (then one). */
 enum h1_result h1_frame_request(const struct request_head *r, struct framed *out,
                                 enum h1_reason *why);
-/* Responses to `method` (6.3): 1xx, 204, 304, HEAD, 2xx to CONNECT: NONE. Transfer-Encoding and
- * Content-Length: chunked wins, must_close. chunked not last, unknown codings alone: CLOSE with
- * must_close when the last coding is not chunked... an unknown coding is BAD. */
+/* Responses to `method` (6.3): 1xx, 204, 304, HEAD, 2xx to CONNECT: NONE. must_close: chunked
+ * beside Content-Length (chunked wins), in HTTP/1.0 or said twice; "identity", which counts for
+ * nothing; a head with bare LFs. Any other coding, and chunked among others, is BAD. */
 enum h1_result h1_frame_response(const struct response_head *r, enum method m, struct framed *out,
                                  enum h1_reason *why);
 
@@ -32,20 +32,23 @@ bool h1_keeps_alive_response(const struct response_head *r);
 
 /* Chunked coding, incremental (section 7.1): strict sizes, CRLF only, extensions skipped but
  * bounded, trailers bounded and dropped into `trailer` as raw lines (validated field lines, without
- * framing, routing and credential fields) for whoever wants them. */
+ * framing, routing and credential fields) for whoever wants them. From an origin, blanks between a
+ * size and its CRLF are skipped, and so is a trailer line that is no field. */
+enum h1_sender { H1_CLIENT, H1_ORIGIN };
+
 struct chunked {
     int state;
+    enum h1_sender sender;
     uint64_t left;       /* of the current chunk */
     uint32_t line_bytes; /* of the current size line or trailer line */
     uint32_t trailer_bytes;
     uint64_t overhead, payload; /* framing against body bytes, to bound waste */
     int quoted;                 /* inside a quoted chunk extension */
-    bool saw_cr;
 };
 enum chunked_result { CHUNKED_MORE, CHUNKED_DATA, CHUNKED_END, CHUNKED_BAD };
 
 /* RFC 9112 section 7.1. */
-void chunked_start(struct chunked *c);
+void chunked_start(struct chunked *c, enum h1_sender sender);
 /* Consumes from *in. DATA: *data borrows from in. MORE: in is used up. END: the rest of *in is not
  * ours. trailer may be NULL. */
 struct buf;

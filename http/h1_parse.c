@@ -4,7 +4,12 @@
  * early (limits, a line without CR, a broken first line), so that nobody can keep us waiting for
  * the end of something hopeless, and it counts the lines. The second step runs once per message: it
  * reads each byte once, by table or eight at a time, and needs no check for the end inside a line,
- * since it knows that the head ends in CRLF CRLF and every scan stops at a CR. */
+ * since it knows that each line ends in LF and every scan stops there.
+ *
+ * A line ends at its LF, and one CR in front of that belongs to the end. From origins that CR may
+ * be missing, line by line, as devices and CGI programs send it (section 2.2). So a head ends at
+ * the first line of which nothing is left, whatever mixture of CRLF and LF stands around it; a CR
+ * at any other place is content, and is refused as such. */
 #include "http/h1_parse.h"
 
 #include "base/check.h"
@@ -24,7 +29,7 @@ static const unsigned char classes[256] = {
     ['A' ... 'Z'] = TOKEN | TARGET,  ['[' ... ']'] = TARGET,
     ['^' ... 'z'] = TOKEN | TARGET,  ['{'] = TARGET,
     ['|'] = TOKEN | TARGET,          ['}'] = TARGET,
-    ['~'] = TOKEN | TARGET,
+    ['~'] = TOKEN | TARGET,          [0x80 ... 0xff] = TARGET,
 };
 
 static bool
@@ -75,9 +80,13 @@ find_control(const char *p, const char *end)
 
 struct head {
     struct span bytes; /* from the first line on */
-    struct span first; /* the first line without CRLF; n 0 while it is not there */
+    struct span first; /* the first line without its end; NULL while it is not there */
+    size_t fields_at;  /* where the field lines begin */
+    size_t fields_end; /* where the empty line begins */
     size_t n;          /* of the head with its empty line; 0: not all there */
     unsigned n_lines;  /* field lines so far */
+    bool takes_lf;     /* a line may end in LF alone */
+    bool bare_lf;      /* one does */
     const struct h1_limits *limits;
     struct arena *arena;
     enum h1_reason bad_first; /* why a first line is refused */
@@ -91,6 +100,28 @@ bad(struct head *h, enum h1_reason why)
     return H1_BAD;
 }
 
+/* One line, from `at` up to the LF at lf. The empty one sets n. */
+static enum h1_result
+take_line(struct head *h, size_t at, size_t lf)
+{
+    bool has_cr = lf > at && h->bytes.at[lf - 1] == '\r';
+    size_t end = lf - has_cr;
+
+    if (!has_cr && !h->takes_lf)
+        return bad(h, at == 0 ? h->bad_first : H1_BAD_FIELD_LINE);
+    h->bare_lf |= !has_cr;
+    if (at == 0) {
+        h->first = span_of(h->bytes.at, end);
+        h->fields_at = lf + 1;
+    } else if (end == at) {
+        h->fields_end = at;
+        h->n = lf + 1;
+    } else if (++h->n_lines > h->limits->fields) {
+        return bad(h, H1_TOO_MANY_FIELDS);
+    }
+    return H1_OK;
+}
+
 /* Sets n, or leaves it 0 for an incomplete head. */
 static enum h1_result
 find_end(struct head *h)
@@ -98,30 +129,25 @@ find_end(struct head *h)
     struct span b = h->bytes;
     size_t at = 0;
 
-    for (;;) {
-        const char *lf = at < b.n ? memchr(b.at + at, '\n', b.n - at) : NULL;
-        size_t end = lf ? (size_t)(lf - b.at) : b.n;
+    while (h->n == 0) {
+        const char *hit = at < b.n ? memchr(b.at + at, '\n', b.n - at) : NULL;
+        size_t lf = hit ? (size_t)(hit - b.at) : b.n;
 
-        if (end >= h->limits->head_bytes)
+        if (lf >= h->limits->head_bytes)
             return bad(h, H1_HEAD_TOO_LARGE);
-        if (lf == NULL)
+        if (hit == NULL)
             return H1_OK;
-        if (end == at || b.at[end - 1] != '\r')
-            return bad(h, at == 0 ? h->bad_first : H1_BAD_FIELD_LINE);
-        if (at == 0)
-            h->first = span_of(b.at, end - 1);
-        else if (end - 1 == at)
-            return h->n = end + 1, H1_OK;
-        else if (++h->n_lines > h->limits->fields)
-            return bad(h, H1_TOO_MANY_FIELDS);
-        at = end + 1;
+        if (take_line(h, at, lf) != H1_OK)
+            return H1_BAD;
+        at = lf + 1;
     }
+    return H1_OK;
 }
 
 /* ---- the second step: field lines ---- */
 
 struct cursor {
-    const char *at, *end; /* end: behind the head */
+    const char *at, *end; /* end: behind the last field line, where the empty line begins */
     struct head *head;
     struct fields *fields;
 };
@@ -145,9 +171,9 @@ make_room(struct head *h, struct fields *f)
     f->at = arena_alloc(h->arena, f->cap * sizeof *f->at);
 }
 
-/* Steps over a value to its CRLF; *value is trimmed. Requests: no control character at all.
- * Responses: others than NUL and CR go through, as they do in every browser (RFC 9110 section 5.5).
- */
+/* Steps over a value to the end of its line; *value is trimmed. Requests: no control character at
+ * all. Responses: others than NUL and CR go through, as they do in every browser (RFC 9110 section
+ * 5.5). */
 static enum h1_result
 take_value(struct cursor *c, bool strict, struct span *value)
 {
@@ -155,13 +181,13 @@ take_value(struct cursor *c, bool strict, struct span *value)
 
     while (is_blank(*from))
         from++;
-    for (p = from; (p = find_control(p, c->end)) < c->end && *p != '\r'; p++) {
+    for (p = from; (p = find_control(p, c->end)), *p != '\r' && *p != '\n'; p++) {
         if (strict || *p == '\0')
             return bad(c->head, H1_CONTROL_IN_FIELD);
     }
-    if (c->end - p < 2 || p[1] != '\n')
+    c->at = p + (*p == '\r');
+    if (*c->at++ != '\n')
         return bad(c->head, H1_BARE_CR);
-    c->at = p + 2;
     while (p > from && is_blank(p[-1]))
         p--;
     *value = span_of(from, (size_t)(p - from));
@@ -200,7 +226,7 @@ request_field(struct cursor *c)
 static bool
 is_folded(const struct cursor *c)
 {
-    return is_blank(*c->at); /* at most the CR of the empty line */
+    return is_blank(*c->at); /* at most the CR or LF of the empty line */
 }
 
 static char *
@@ -267,11 +293,13 @@ response_field(struct cursor *c)
 static enum h1_result
 parse_fields(struct head *h, struct fields *fields, enum h1_result (*parse)(struct cursor *c))
 {
-    struct cursor c = {.end = h->bytes.at + h->n, .head = h, .fields = fields};
+    struct cursor c = {.at = h->bytes.at + h->fields_at,
+                       .end = h->bytes.at + h->fields_end,
+                       .head = h,
+                       .fields = fields};
 
-    c.at = h->first.at + h->first.n + 2;
     make_room(h, fields);
-    while (c.end - c.at > 2) {
+    while (c.at < c.end) {
         if (parse(&c) != H1_OK)
             return H1_BAD;
     }
@@ -400,6 +428,24 @@ check_host(struct request_head *r, struct arena *a)
 
 /* ---- requests ---- */
 
+/* The request line is fine, and the head is all there. */
+static enum h1_result
+parse_whole_request(struct head *h, struct request_head *r)
+{
+    const char *sentence;
+    enum h1_reason host;
+
+    r->method = method_of(r->method_text);
+    if (!uri_parse_target(r->target, r->method, h->arena, &r->uri, &sentence))
+        return bad(h, H1_BAD_TARGET);
+    if (r->uri.path.n > h->limits->target_bytes) /* it grew when it was percent-encoded */
+        return bad(h, H1_TARGET_TOO_LONG);
+    if (parse_fields(h, &r->fields, request_field) != H1_OK)
+        return H1_BAD;
+    host = check_host(r, h->arena);
+    return host == H1_FINE ? H1_OK : bad(h, host);
+}
+
 /* RFC 9112 sections 3 and 5 */
 enum h1_result
 h1_parse_request(struct span bytes, const struct h1_limits *limits, struct arena *a,
@@ -410,7 +456,6 @@ h1_parse_request(struct span bytes, const struct h1_limits *limits, struct arena
                      .why = why};
     enum h1_result found;
     enum h1_reason line;
-    const char *sentence;
 
     *why = H1_FINE;
     *out = (struct request_head){0};
@@ -426,16 +471,8 @@ h1_parse_request(struct span bytes, const struct h1_limits *limits, struct arena
         return bad(&h, line);
     if (found != H1_OK || h.n == 0)
         return found == H1_OK ? H1_MORE : found;
-    out->method = method_of(out->method_text);
-    if (!uri_parse_target(out->target, out->method, a, &out->uri, &sentence))
-        return bad(&h, H1_BAD_TARGET);
-    if (parse_fields(&h, &out->fields, request_field) != H1_OK)
-        return H1_BAD;
-    line = check_host(out, a);
-    if (line != H1_FINE)
-        return bad(&h, line);
     *used = skipped + h.n;
-    return H1_OK;
+    return parse_whole_request(&h, out);
 }
 
 /* ---- responses ---- */
@@ -446,12 +483,13 @@ is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* "HTTP/1.1 200 OK"; the reason, and the space in front of it, may be missing. */
+/* "HTTP/1.1 200 OK"; the reason, and the space in front of it, may be missing. Codes from 600 on
+ * are no classes of the standard, but sites do send them (RFC 9110 section 15). */
 static bool
 parse_status_line(struct span s, struct response_head *r)
 {
     if (s.n < 12 || !span_starts(s, SPAN("HTTP/1.")) || !is_digit(s.at[7]) || s.at[8] != ' ' ||
-        s.at[9] < '1' || s.at[9] > '5' || !is_digit(s.at[10]) || !is_digit(s.at[11]))
+        !is_digit(s.at[9]) || s.at[9] == '0' || !is_digit(s.at[10]) || !is_digit(s.at[11]))
         return false;
     r->minor = s.at[7] != '0';
     r->status = (unsigned)((s.at[9] - '0') * 100 + (s.at[10] - '0') * 10 + (s.at[11] - '0'));
@@ -475,8 +513,10 @@ enum h1_result
 h1_parse_response(struct span bytes, const struct h1_limits *limits, struct arena *a,
                   struct response_head *out, size_t *used, enum h1_reason *why)
 {
-    struct head h = {bytes, .limits = limits, .arena = a, .bad_first = H1_BAD_STATUS_LINE,
-                     .why = why};
+    struct head h = {
+        bytes,      .limits = limits, .arena = a, .takes_lf = true, .bad_first = H1_BAD_STATUS_LINE,
+        .why = why,
+    };
     enum h1_result found;
 
     *why = H1_FINE;
@@ -490,6 +530,7 @@ h1_parse_response(struct span bytes, const struct h1_limits *limits, struct aren
         return found == H1_OK ? H1_MORE : found;
     if (parse_fields(&h, &out->fields, response_field) != H1_OK)
         return H1_BAD;
+    out->bare_lf = h.bare_lf;
     *used = h.n;
     return H1_OK;
 }

@@ -45,14 +45,14 @@ struct h1_limits {
     unsigned fields;     /* 1000 */
 };
 
-/* Up to two empty lines before a request line are skipped (2.2). Bare LF as a line end is refused,
- * in requests and responses. Host: exactly one in HTTP/1.1, valid even beside an absolute URI; none
- * allowed in 1.0 (3.2). */
+/* Up to two empty lines before a request line are skipped (2.2). Bare LF as a line end is refused.
+ * Host: exactly one in HTTP/1.1, valid even beside an absolute URI; none allowed in 1.0 (3.2). */
 enum h1_result h1_parse_request(struct span bytes, const struct h1_limits *limits, struct arena *a,
                                 struct request_head *out, size_t *used, enum h1_reason *why);
 /* Space before a colon is dropped in responses (5.1); obs-fold becomes spaces in responses (5.2),
  * is refused in requests; a line that is no field at all is BAD in requests, dropped in
- * responses... but NUL or bare CR is BAD in both. */
+ * responses... but NUL or bare CR is BAD in both. A line may end in LF alone (2.2), told by
+ * bare_lf. */
 enum h1_result h1_parse_response(struct span bytes, const struct h1_limits *limits, struct arena *a,
                                  struct response_head *out, size_t *used, enum h1_reason *why);
 const char *h1_reason_text(enum h1_reason why);

@@ -3,7 +3,8 @@
  * Access lists, the store's key, the log and the connection must all see the same host. So a host
  * is reduced here, once, to the one text it has everywhere else: lower case, addresses in the form
  * that addr_format writes, and what another resolver might read as an address in some older
- * notation is refused. Paths are not touched: to normalise them is to ask for another resource. */
+ * notation is refused. Paths are not normalised: that would be to ask for another resource. Only
+ * what has no place in a request line is percent-encoded, before anybody looks at it. */
 #include "http/uri.h"
 
 #include "base/check.h"
@@ -12,26 +13,25 @@ enum { LABEL_MAX = 63, NAME_MAX_BYTES = 253 };
 
 /* ---- characters ---- */
 
-enum { IN_TARGET = 1, IN_NAME = 2, UPPER = 4 };
+enum { REFUSED = 1, ENCODED = 2, IN_NAME = 4, UPPER = 8 };
 
-/* Visible ASCII without the backslash, which some take for a slash; a "#" has no business in a
- * target and is refused with it. The rest of what RFC 3986 does not list, like "|", is sent by
- * browsers and means the same to everybody. */
+/* What clients send raw in a path or query, and what becomes of it. Bytes beyond ASCII (curl, and
+ * whoever writes UTF-8 or Latin-1 into a link) and the backslash, which some take for a slash, are
+ * percent-encoded. The other visible characters that RFC 3986 does not list (" < > ^ ` { | }, which
+ * browsers leave alone in queries) mean the same to everybody and go on as they came, since a proxy
+ * must not modify a path or query without need (RFC 9110 section 7.7). Controls, spaces, DEL and a
+ * fragment are refused. */
 static const unsigned char classes[256] = {
-    ['!'] = IN_TARGET,
-    ['"'] = IN_TARGET,
-    ['$' ... ','] = IN_TARGET,
-    ['-' ... '.'] = IN_TARGET | IN_NAME,
-    ['/'] = IN_TARGET,
-    ['0' ... '9'] = IN_TARGET | IN_NAME,
-    [':' ... '@'] = IN_TARGET,
-    ['A' ... 'Z'] = IN_TARGET | IN_NAME | UPPER,
-    ['['] = IN_TARGET,
-    [']' ... '^'] = IN_TARGET,
-    ['_'] = IN_TARGET | IN_NAME,
-    ['`'] = IN_TARGET,
-    ['a' ... 'z'] = IN_TARGET | IN_NAME,
-    ['{' ... '~'] = IN_TARGET,
+    [0x00 ... ' '] = REFUSED,
+    ['#'] = REFUSED,
+    ['-' ... '.'] = IN_NAME,
+    ['0' ... '9'] = IN_NAME,
+    ['A' ... 'Z'] = IN_NAME | UPPER,
+    ['\\'] = ENCODED,
+    ['_'] = IN_NAME,
+    ['a' ... 'z'] = IN_NAME,
+    [0x7f] = REFUSED,
+    [0x80 ... 0xff] = ENCODED,
 };
 
 static unsigned
@@ -48,31 +48,63 @@ fail(const char **why, const char *sentence)
     return false;
 }
 
-static bool
-is_target_text(struct span s)
+static unsigned
+classes_in(struct span s)
 {
-    unsigned all = IN_TARGET;
+    unsigned any = 0;
 
     for (size_t i = 0; i < s.n; i++)
-        all &= class_of(s.at[i]);
-    return all != 0;
+        any |= class_of(s.at[i]);
+    return any;
 }
 
 /* Borrows when there is nothing to lower. */
 static struct span
 lowered(struct span s, struct arena *a)
 {
-    unsigned any = 0;
     char *text;
 
-    for (size_t i = 0; i < s.n; i++)
-        any |= class_of(s.at[i]);
-    if (!(any & UPPER))
+    if (!(classes_in(s) & UPPER))
         return s;
     text = arena_alloc(a, s.n);
     for (size_t i = 0; i < s.n; i++)
         text[i] = class_of(s.at[i]) & UPPER ? (char)(s.at[i] | 0x20) : s.at[i];
     return span_of(text, s.n);
+}
+
+/* RFC 3986 section 2.1 */
+static struct span
+percent_encoded(struct span s, struct arena *a)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    char *text = arena_alloc(a, 3 * s.n), *to = text;
+
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char byte = (unsigned char)s.at[i];
+
+        if (classes[byte] & ENCODED) {
+            *to++ = '%';
+            *to++ = digits[byte >> 4];
+            *to++ = digits[byte & 15];
+        } else {
+            *to++ = s.at[i];
+        }
+    }
+    return span_of(text, (size_t)(to - text));
+}
+
+/* Path and query as everybody from here on sees them; false: there is something that must not be
+ * in them. Borrows when there is nothing to encode. */
+static bool
+make_passable(struct span *path, struct arena *a, const char **why)
+{
+    unsigned any = classes_in(*path);
+
+    if (any & REFUSED)
+        return fail(why, "The URL contains a character that it must not.");
+    if (any & ENCODED)
+        *path = percent_encoded(*path, a);
+    return true;
 }
 
 /* ---- host and port ---- */
@@ -278,22 +310,36 @@ authority_length(struct span s)
     return i;
 }
 
+/* Nothing is mended in front of a host: what is odd there may be the end of it to others, as the
+ * backslash of http://one\@other/ is to browsers. */
+static bool
+drop_userinfo(struct uri *u, struct span *authority, const char **why)
+{
+    size_t at = span_index(*authority, '@');
+
+    u->had_userinfo = at < authority->n;
+    if (!u->had_userinfo)
+        return true;
+    if (classes_in(span_first(*authority, at)) & (REFUSED | ENCODED))
+        return fail(why, "The user name contains a character that it must not.");
+    *authority = span_skip(*authority, at + 1);
+    return true;
+}
+
 /* "//" authority path, with the scheme set. */
 static bool
 parse_hierarchy(struct span s, enum method m, struct arena *a, struct uri *u, const char **why)
 {
-    struct span authority;
-    size_t at;
+    struct span authority, path;
 
     if (!span_starts(s, SPAN("//")))
         return fail(why, "The URL has no host.");
     s = span_skip(s, 2);
     authority = span_first(s, authority_length(s));
-    set_path(u, span_skip(s, authority.n), m, a);
-    at = span_index(authority, '@');
-    u->had_userinfo = at < authority.n;
-    if (u->had_userinfo)
-        authority = span_skip(authority, at + 1);
+    path = span_skip(s, authority.n);
+    if (!make_passable(&path, a, why) || !drop_userinfo(u, &authority, why))
+        return false;
+    set_path(u, path, m, a);
     return set_authority(u, authority, a, why);
 }
 
@@ -316,14 +362,12 @@ uri_parse_target(struct span target, enum method m, struct arena *a, struct uri 
     *out = (struct uri){.form = URI_ABSOLUTE, .scheme = SPAN(""), .host = SPAN("")};
     if (target.n == 0)
         return fail(why, "The request has no URL.");
-    if (!is_target_text(target))
-        return fail(why, "The URL contains a character that it must not.");
     if (m == METHOD_CONNECT)
         return uri_parse_authority(target, 0, a, out, why);
     if (target.at[0] == '/') {
         out->form = URI_ORIGIN;
         out->path = target;
-        return true;
+        return make_passable(&out->path, a, why);
     }
     if (span_eq(target, SPAN("*"))) {
         out->form = URI_ASTERISK;
@@ -498,8 +542,6 @@ uri_resolve(const struct uri *base, struct span reference, struct arena *a, stru
     struct uri u = {.form = URI_ABSOLUTE, .scheme = base->scheme};
     const char *why;
 
-    if (!is_target_text(r))
-        return false;
     if (scheme_length(r) > 0 || span_starts(r, SPAN("//"))) {
         u.port = default_port(u.scheme);
         if (scheme_length(r) > 0 ? !parse_absolute(r, METHOD_GET, a, &u, &why)
@@ -507,6 +549,8 @@ uri_resolve(const struct uri *base, struct span reference, struct arena *a, stru
             return false;
         u.path = merged(SPAN(""), u.path, a);
     } else {
+        if (!make_passable(&r, a, &why))
+            return false;
         u = *base;
         u.form = URI_ABSOLUTE;
         u.had_userinfo = false;

@@ -1,11 +1,12 @@
 /* http/uri.h - the four request-target forms and the target URI (RFC 9112 section 3.2, RFC 3986,
  * RFC 9110 section 4).
  *
- * Strict: whitespace, controls, 8-bit bytes, backslash, a bad port, an empty host, a host with odd
- * characters are refused. Userinfo is dropped (and flagged), a fragment is refused. Hosts compare
- * in lower case; one trailing dot is kept. Percent-escapes are passed on untouched. Numeric host
- * forms that are not a dotted quad (0x7f.1, 2130706433, 127.1) are refused, so that access lists
- * see every address as what it is. */
+ * Strict: whitespace, controls, a bad port, an empty host, a host with odd characters are refused.
+ * 8-bit bytes and backslashes are percent-encoded in paths and queries, refused elsewhere; the rest
+ * of a path, its percent-escapes included, is passed on untouched. Userinfo is dropped (and
+ * flagged), a fragment is refused. Hosts compare in lower case; one trailing dot is kept. Numeric
+ * host forms that are not a dotted quad (0x7f.1, 2130706433, 127.1) are refused, so that access
+ * lists see every address as what it is. */
 #ifndef HTTP_URI_H
 #define HTTP_URI_H
 
@@ -25,7 +26,8 @@ struct uri {
     struct span path; /* path and query, "/" when empty; may be "*" for OPTIONS */
 };
 
-/* false: *why says what is wrong (a static sentence). A lower-cased host is allocated from a. */
+/* false: *why says what is wrong (a static sentence). What is not as it was received, like a
+ * lower-cased host, is allocated from a; path is at most three times as long as it was. */
 bool uri_parse_target(struct span target, enum method m, struct arena *a, struct uri *out,
                       const char **why);
 /* "host", "host:port", "[::1]:80" as in Host and CONNECT. default_port 0: a port is required. */

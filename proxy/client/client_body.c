@@ -130,7 +130,7 @@ client_body_new(struct client *c, const struct framed *f, bool continue_due)
     b->framing = *f;
     b->left = f->length;
     b->continue_due = continue_due;
-    chunked_start(&b->chunked);
+    chunked_start(&b->chunked, H1_CLIENT);
     return b;
 }
 

@@ -64,7 +64,7 @@ url_for_log(struct exchange *x)
                             u->port);
     }
     if (u->form == URI_ASTERISK || u->form == URI_ORIGIN)
-        return x->context->request.target;
+        return u->path;
     return uri_text(u, &x->context->arena);
 }
 

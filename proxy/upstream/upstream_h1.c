@@ -182,6 +182,7 @@ pass_interim(struct fill *f, const struct response_head *r)
         fill_fail(f, FAULT_SERVER_BAD_HEAD, 0);
         return false;
     }
+    f->keep_alive = f->keep_alive && !r->bare_lf;
     if (r->status == 100 && f->body_held)
         fill_release_body(f);
     else if (r->status != 100 && f->events)
@@ -230,7 +231,7 @@ take_head(struct fill *f, const struct response_head *r, struct span rest)
     if (auth_binds_response(&r->fields))
         bind_to_client(f);
     f->left = f->framing.how == FRAMING_LENGTH ? f->framing.length : 0;
-    chunked_start(&f->chunked);
+    chunked_start(&f->chunked, H1_ORIGIN);
     f->body_held = false;
     f->early = rest;
     events->head(f->owner, r, &f->framing, &t);

@@ -44,6 +44,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena_init(&a, NULL, 0);
     if (h1_parse_request(span_of(data, size), &limits, &a, &r, &used, &why) == H1_OK) {
         CHECK(used > 0 && used <= size);
+        CHECK(r.uri.path.n <= limits.target_bytes);
         h1_keeps_alive_request(&r);
         if (h1_frame_request(&r, &framed, &why) == H1_OK)
             write_and_read_back(&r, &a);

@@ -4,6 +4,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* What rules, logs and origins see. */
+static void
+check_visible(struct span text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        CHECK(text.at[i] > ' ' && text.at[i] < 0x7f && text.at[i] != '\\' && text.at[i] != '#');
+}
+
 static void
 check_canonical(const struct uri *u, enum method m, struct arena *a)
 {
@@ -11,6 +19,7 @@ check_canonical(const struct uri *u, enum method m, struct arena *a)
     struct uri again;
     const char *why;
 
+    check_visible(text);
     if (u->form == URI_ORIGIN || u->form == URI_ASTERISK)
         return;
     CHECK(uri_parse_target(text, m, a, &again, &why));

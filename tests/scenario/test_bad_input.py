@@ -239,7 +239,7 @@ class BrokenOrigins(Scenario):
     def test_ambiguous_lengths_are_502(self):
         for fields in ("Content-Length: 3\r\nContent-Length: 5\r\n", "Content-Length: 3, 5\r\n",
                        "Content-Length: x\r\n", "Content-Length: -3\r\n",
-                       "Transfer-Encoding: gzip\r\n", "Transfer-Encoding: chunked, chunked\r\n"):
+                       "Transfer-Encoding: gzip\r\n", "Transfer-Encoding: chunked, gzip\r\n"):
             self.assert_502("HTTP/1.1 200 OK\r\n%s\r\nhello" % fields, CLOSE)
 
     def test_chunked_beside_a_length_is_chunked_or_502_and_the_connection_goes(self):

@@ -5,6 +5,15 @@ from harness import CLOSE, Client, Incomplete, Scenario, chunks, pattern, reply,
 EVIL = "GET http://{o}/evil HTTP/1.1\r\nHost: {o}\r\n\r\n"
 
 
+def bytewise(data, close=False):
+    """An answer that comes a byte a write."""
+    def answer(q, c):
+        c.send(data, piece=1)
+        if close:
+            c.close()
+    return answer
+
+
 class Requests(Scenario):
     """One opinion about a request, or none at all."""
 
@@ -94,6 +103,51 @@ class Requests(Scenario):
             self.assertNotIn(text, sent[sent.index(b"\r\n\r\n"):])
 
 
+class RawTargets(Scenario):
+    """What curl, old browsers and links that nobody encoded send in a path or query."""
+    RAW = "/caf\xe9\\x?q=\xc3\xa9\\"
+    URL = "/caf%E9%5Cx?q=%C3%A9%5C"
+
+    def test_rules_key_log_and_origin_see_one_encoded_url(self):
+        o = self.origin(storable(b"fine"))
+        p = self.cuttle("strip_query_terms off", access="acl no urlpath_regex ^/n\u00e9$\n"
+                        "http_access deny no\nhttp_access allow all")
+        for path, hit in ((self.RAW, False), (self.URL, True), (self.RAW, True)):
+            r = self.get(p, o.url(path))
+            self.assertEqual((r.status, r.body, r.hit), (200, b"fine", hit))
+        self.assertEqual([q.target for q in o.requests], [self.URL])
+        self.assertEqual([line.url for line in p.access_log(3)], [o.url(self.URL)] * 3)
+        for path in ("/n\xc3\xa9", "/n%C3%A9", "/n%c3\xa9"):    # rules read escapes decoded
+            self.assertEqual(self.get(p, o.url(path)).status, 403)
+
+    def test_other_visible_characters_arrive_as_they_were_sent(self):
+        """RFC 9110 7.7: a proxy changes no path that it can send on."""
+        path = "/a\"<>^`{|}[]'?\"<>^`{|}[]'%zz"
+        o = self.origin(reply(body=b"fine"))
+        p = self.cuttle()
+        self.assertEqual(self.get(p, o.url(path)).body, b"fine")
+        self.assertEqual(o.last().target, path)
+
+    def test_controls_spaces_and_odd_hosts_are_400(self):
+        o = self.origin(reply())
+        p = self.cuttle()
+        for target in ("{o}/\x7f", "{o}/\x01", "{o}/a b", "{o}/\xe9\t", "{o}/\xe9#x", "{o}\\/",
+                       "x\\@{o}/", "x\xe9@{o}/", "\xe9.test/"):
+            with Client(p.address) as c:
+                c.send("GET http://%s HTTP/1.1\r\nHost: x\r\n\r\n"
+                       % target.replace("{o}", o.authority))
+                self.assertEqual(c.read_response().status, 400, target)
+        self.assertEqual(o.connections, 0)
+
+    def test_a_url_too_long_once_encoded_is_414(self):
+        """Sixteen thousand bytes may come; three times as many may not go on."""
+        o = self.origin(reply(body=b"fine"))
+        p = self.cuttle()
+        self.assertEqual(self.get(p, o.url("/" + "\xe9" * 5000)).body, b"fine")
+        self.assertEqual(o.last().target, "/" + "%E9" * 5000)
+        self.assertEqual(self.get(p, o.url("/" + "\xe9" * 16_000)).status, 414)
+
+
 class Expectations(Scenario):
     """RFC 9110 10.1.1, where the origin does not play along."""
 
@@ -159,6 +213,45 @@ class Replies(Scenario):
         self.assertEqual((r.body, r.field("X-A")), (b"ok", "a b c"))
         self.assertNotRegex(r.raw_head, rb"\r\n[ \t]")
 
+    def test_lines_that_end_in_lf_alone_are_read(self):
+        """RFC 9112 2.2: of devices and CGI programs, also mixed; what is sent on has CRLF."""
+        for head in ("HTTP/1.1 200 OK\nX-A: b\nContent-Length: 2\n\n",
+                     "HTTP/1.1 200 OK\r\nX-A: b\nContent-Length: 2\n\r\n",
+                     "HTTP/1.1 200 OK\nX-A:\n b\r\nno field\nContent-Length : 2\r\n\n",
+                     "HTTP/1.0 200\nX-A: b\n\n"):
+            r = self.ask(head + "ok", CLOSE)
+            self.assertEqual((r.status, r.body, r.field("X-A")), (200, b"ok", "b"), head)
+            o = self.origin(bytewise(head + "ok", close=True))
+            r = self.get(self.p, o.url("/"))
+            self.assertEqual((r.status, r.body, r.field("X-A")), (200, b"ok", "b"), head)
+
+    def test_a_body_behind_lines_of_lf_begins_at_once(self):
+        """However it begins, and in chunks, too."""
+        for body in ("\n\r\n\r\n", "\r\nX: y\n\n", "\r"):
+            head = "HTTP/1.1 200 OK\nContent-Length: %d\n\n" % len(body)
+            self.assertEqual(self.ask(head + body).body, body.encode())
+        r = self.ask("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n", chunks(b"\n\n", b"abc"))
+        self.assertEqual(r.body, b"\n\nabc")
+
+    def test_a_head_with_lf_lines_ends_its_connection(self):
+        """Whoever wrote it, or let it through, may have meant something else by it."""
+        o = self.origin({"/lf": "HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
+                         "/mixed": "HTTP/1.1 200 OK\r\nX: a\nContent-Length: 2\r\n\r\nok",
+                         "/interim": "HTTP/1.1 103 Early Hints\n\n"
+                                     "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+                         "/crlf": reply(body=b"ok")})
+        with Client(self.p.address) as c:
+            for path in ("/crlf", "/lf", "/mixed", "/interim", "/crlf"):
+                self.assertEqual(c.get(o.url(path)).body, b"ok", path)
+        self.assertEqual([q.connection for q in o.requests], [0, 0, 1, 2, 3])
+
+    def test_a_cr_that_ends_no_line_is_502_among_lf_lines_too(self):
+        for head in ("HTTP/1.1 200 OK\nX: a\rSet-Cookie: b\n\n", "HTTP/1.1 200 OK\r\r\n\n",
+                     "HTTP/1.1 200 OK\nX: a\r\r\n\n", "HTTP/1.1 200 OK\nX: a\n\r\r\n\n",
+                     "HTTP/1.1 200 OK\nX: a\x00\n\n", "HTTP/1.1 200 OK\nX: a\n"):
+            r = self.ask(head, CLOSE)
+            self.assertEqual((r.status, r.field("Set-Cookie")), (502, None), repr(head))
+
     def test_a_nul_or_a_bare_cr_is_502(self):
         """RFC 9110 5.5: in a value, a name, the reason, or a line that would be dropped."""
         for line in ("X: a\rSet-Cookie: b", "X: a\x00b", "X\x00: a", "no field \r here",
@@ -196,6 +289,56 @@ class Replies(Scenario):
                 self.assertEqual(c.get(o.url(path)).body, b"hello")
         self.assertEqual([(q.target, q.connection) for q in o.requests], [("/a", 0), ("/b", 1)])
 
+    def test_sizes_padded_with_blanks_are_read(self):
+        """As small devices send them. From a client they are refused."""
+        padded = b"5   \r\nhello\r\n1 \t\r\n!\r\n0  \r\n\r\n"
+        o = self.origin(bytewise(reply("200 OK", "Cache-Control: max-age=60",
+                                       "Transfer-Encoding: chunked") + padded))
+        for hit in (False, True):
+            r = self.get(self.p, o.url("/"))
+            self.assertEqual((r.status, r.body, r.hit), (200, b"hello!", hit))
+        with Client(self.p.address) as c:
+            c.request("POST", o.url("/"), "Transfer-Encoding: chunked")
+            c.send(padded)
+            self.assertEqual(c.read_response("POST").status, 400)
+        with self.assertRaises(Incomplete):
+            r = self.ask(reply("200 OK", "Transfer-Encoding: chunked"), b"5 0\r\nhello\r\n", CLOSE)
+            if r.status == 502:
+                raise Incomplete("refused before the head went out")
+        o.faults.clear()
+
+    def test_a_trailer_line_that_is_no_field_does_not_spoil_the_body(self):
+        """It is whole by then; RFC 9112 5, as in the head."""
+        o = self.origin((reply("200 OK", "Cache-Control: max-age=60", "Transfer-Encoding: chunked"),
+                         b"2\r\nok\r\n0\r\nX-A: 1\r\nno field\r\nX-B : 2\r\nX-C: 3\r\n\r\n"))
+        with Client(self.p.address) as c:
+            r = c.get(o.url("/"), "TE: trailers")
+            self.assertEqual((r.status, r.body), (200, b"ok"))
+            self.assertNotIn("no field", repr(r.trailers) + repr(r.fields))
+            self.assertTrue(c.get(o.url("/")).hit)
+
+    def test_chunked_said_twice_is_read_as_chunked_once(self):
+        """By an application and once more by its server: as browsers and curl take it."""
+        for fields in (("Transfer-Encoding: chunked", "transfer-encoding: chunked"),
+                       ("Transfer-Encoding: chunked, chunked",)):
+            o = self.origin(lambda q: reply("200 OK", *fields) + chunks(b"hello"))
+            with Client(self.p.address) as c:
+                for path in ("/a", "/b"):
+                    self.assertEqual(c.get(o.url(path)).body, b"hello")
+            self.assertEqual([q.connection for q in o.requests], [0, 1])
+
+    def test_the_coding_identity_counts_for_nothing(self):
+        """RFC 2616 3.6: neither passed on nor a reason not to believe the length."""
+        o = self.origin(lambda q: reply("200 OK", "Transfer-Encoding: identity",
+                                        "Content-Length: 2") + b"ok")
+        with Client(self.p.address) as c:
+            for path in ("/a", "/b"):
+                r = c.get(o.url(path))
+                self.assertEqual((r.body, r.field("Transfer-Encoding")), (b"ok", None))
+        self.assertEqual([q.connection for q in o.requests], [0, 1])
+        r = self.ask("HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nok", CLOSE)
+        self.assertEqual((r.status, r.body), (200, b"ok"))
+
     def test_a_304_brings_fields_but_nothing_that_describes_a_body(self):
         """RFC 9111 3.2, 4.3.4."""
         misleading = ("Content-Length: 0", "Content-Encoding: br", "Content-Range: bytes 0-0/1")
@@ -214,6 +357,14 @@ class Replies(Scenario):
                 self.assertEqual((r.field("Content-Encoding"), r.field("Content-Range")),
                                  (None, None))
                 self.assertEqual(len(o.requests), n_asked)
+
+    def test_statuses_that_the_standard_does_not_know_are_passed_on_unstored(self):
+        """RFC 9110 15: 600 to 999 are invalid, but sites send them; like a 5xx, and no more."""
+        for status in ("600 Odd", "999 Request denied"):
+            o = self.origin(storable(b"no", status=status))
+            for _ in range(2):
+                r = self.get(self.p, o.url("/"))
+                self.assertEqual((r.status, r.body, r.hit), (int(status[:3]), b"no", False))
 
     def test_replies_without_a_body_end_with_their_head(self):
         """RFC 9112 6.3: whatever length they announce; the next request is served at once."""

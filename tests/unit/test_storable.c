@@ -67,6 +67,14 @@ what_speaks_about_one_request_is_not_stored(void **state)
         assert_refused("status", .status = statuses[i], .fields = FRESH);
 }
 
+/* RFC 9110 section 15 */
+static void
+a_status_that_is_none_is_not_stored(void **state)
+{
+    assert_refused("status", .status = 600, .fields = FRESH);
+    assert_refused("status", .status = 999, .fields = FRESH);
+}
+
 /* RFC 9111 section 3, last bullet: a status allows heuristics, or something explicit does. */
 static void
 without_explicit_freshness_the_status_decides(void **state)
@@ -189,6 +197,7 @@ main(void)
         cmocka_unit_test(only_answers_to_get_are_stored),
         cmocka_unit_test(any_final_status_with_explicit_freshness_is_stored),
         cmocka_unit_test(what_speaks_about_one_request_is_not_stored),
+        cmocka_unit_test(a_status_that_is_none_is_not_stored),
         cmocka_unit_test(without_explicit_freshness_the_status_decides),
         cmocka_unit_test(no_store_of_either_side_counts),
         cmocka_unit_test(must_understand_overrides_no_store_for_known_statuses_only),

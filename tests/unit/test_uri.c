@@ -198,10 +198,17 @@ what_is_no_url_is_refused(void **state)
         "http://a/ b",
         "http://a/\x01",
         "http://a/\x7f",
-        "http://a/\xe9",
         "http://a/x#f",
+        "http://a/\xe9#f",
         "http://a\\b/",
-        "http://a/b\\c",
+        "http://a\\",
+        "http://a\xe9/",
+        "http://a:8\xb2/",
+        "http://u\xe9@a/",
+        "http://evil.example\\@a/",
+        "h\xe9://a/",
+        "\\x",
+        "\xe9",
         "http://a%41/",
         "http://a,b/",
         "http://a;b/",
@@ -228,6 +235,58 @@ what_is_no_url_is_refused(void **state)
         if (parse(wrong[i], METHOD_GET))
             fail_msg("accepted: %s", wrong[i]);
         assert_non_null(why);
+    }
+}
+
+/* By curl, by links in Latin-1 or UTF-8, by old browsers: one URL for rules, key, log and origin.
+ */
+static void
+what_is_raw_in_a_path_is_percent_encoded(void **state)
+{
+    static const char *const rows[][2] = {
+        {"http://a/caf\xe9", "http://a/caf%E9"},
+        {"http://a/\xc3\xa9?q=\xff\x80&r", "http://a/%C3%A9?q=%FF%80&r"},
+        {"http://a/b\\c?d\\", "http://a/b%5Cc?d%5C"},
+        {"http://a?\xe9", "http://a/?%E9"},
+        {"http://a/\\@b", "http://a/%5C@b"},
+        {"http://u@a/%5c%zz\xe9", "http://a/%5c%zz%E9"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_true(parse(rows[i][0], METHOD_GET));
+        assert_text(rows[i][1]);
+        assert_true(parse(rows[i][1], METHOD_GET));
+        assert_text(rows[i][1]);
+    }
+    assert_true(parse("//\xe9\\x", METHOD_GET));
+    assert_int_equal(uri.form, URI_ORIGIN);
+    assert_span(uri.path, "//%E9%5Cx");
+    assert_false(parse("a\xe9:443", METHOD_CONNECT));
+    assert_false(parse("a\\:443", METHOD_CONNECT));
+}
+
+/* RFC 9110 section 7.7: what can stand in a request line is left as it came. */
+static void
+other_visible_characters_are_not_touched(void **state)
+{
+    static const char target[] = "/!\"$%&'()*+,-./0:;<=>?@A[]^_`a{|}~?!\"$%&'()*+<>?@[]^`{|}~";
+
+    assert_true(parse(target, METHOD_GET));
+    assert_span(uri.path, target);
+}
+
+/* Every byte of a path is passed on, encoded or refused. */
+static void
+each_byte_in_a_path_has_one_treatment(void **state)
+{
+    for (unsigned byte = 0; byte < 256; byte++) {
+        char target[] = {'/', (char)byte};
+        bool refused = byte <= ' ' || byte == '#' || byte == 0x7f;
+        size_t n = byte == '\\' || byte > 0x7f ? 4 : 2;
+
+        assert_int_equal(uri_parse_target(span_of(target, 2), METHOD_GET, &arena, &uri, &why),
+                         !refused);
+        assert_true(refused || uri.path.n == n);
     }
 }
 
@@ -358,6 +417,8 @@ references_resolve_as_in_the_standard(void **state)
         {"g?y/../x", "http://a/b/c/g?y/../x"},
         {"http://B:80/x/../y", "http://b/y"},
         {"https://b", "https://b/"},
+        {"\xc3\xa9", "http://a/b/c/%C3%A9"},
+        {"//g/\xe9", "http://g/%E9"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -372,7 +433,7 @@ references_that_make_no_url_are_none(void **state)
     assert_span(resolve("/a b"), "none");
     assert_span(resolve("//"), "none");
     assert_span(resolve("http://[x]/"), "none");
-    assert_span(resolve("/\xc3\xa9"), "none");
+    assert_span(resolve("//\xc3\xa9/"), "none");
 }
 
 static void
@@ -405,6 +466,9 @@ main(void)
         cmocka_unit_test(the_asterisk_is_for_options),
         cmocka_unit_test(userinfo_is_dropped_and_told),
         cmocka_unit_test(what_is_no_url_is_refused),
+        cmocka_unit_test(what_is_raw_in_a_path_is_percent_encoded),
+        cmocka_unit_test(other_visible_characters_are_not_touched),
+        cmocka_unit_test(each_byte_in_a_path_has_one_treatment),
         cmocka_unit_test(names_have_their_limits),
         cmocka_unit_test(numbers_are_dotted_quads_or_refused),
         cmocka_unit_test(ipv6_addresses_have_one_form),
