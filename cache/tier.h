@@ -1,10 +1,10 @@
 /* cache/tier.h - a larger and slower place behind the store in memory: a disk.
  *
- * Each tier is one file in a folder of its own (cache/tier_log.c). Nothing here blocks a loop: what
- * is put is written by the tier's own thread, and what is read comes from the page cache at once or
- * from a pool of threads. A tier that fails costs what it holds, never the proxy: faults are
- * counted and told once in a while. All functions but tiers_new, tiers_add and tiers_close are for
- * any thread. */
+ * Each tier is one file in a folder of its own (cache/disk/front.c). Nothing here blocks a loop:
+ * what is put is written by the tier's own thread, and what is read comes from the page cache at
+ * once or from a pool of threads. A tier that fails costs what it holds, never the proxy: faults
+ * are counted and told once in a while. All functions but tiers_new, tiers_add and tiers_close are
+ * for any thread. */
 #ifndef CACHE_TIER_H
 #define CACHE_TIER_H
 

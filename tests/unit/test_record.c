@@ -1,5 +1,5 @@
-/* tests/unit/test_record.c - records on disk (cache/record.h). */
-#include "cache/record.h"
+/* tests/unit/test_record.c - records on disk (cache/disk/record.h). */
+#include "cache/disk/record.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* cache/record.h - one stored response as bytes on a disk: a head image, then the body. Pure.
+/* cache/disk/record.h - one stored response as bytes on a disk: a head image, then the body. Pure.
  *
  * Little-endian, everything on RECORD_ALIGN. The head image has a fixed part with a checksum of its
  * own, so that lengths are never believed from garbage, and one over the whole image; it is whole
@@ -7,8 +7,8 @@
  *
  * A large body is a chain: pieces, each a record with a digest of its own, and a record with the
  * head and no body, written when all pieces are, that names them by the chain's number. */
-#ifndef CACHE_RECORD_H
-#define CACHE_RECORD_H
+#ifndef CACHE_DISK_RECORD_H
+#define CACHE_DISK_RECORD_H
 
 #include "base/span.h"
 

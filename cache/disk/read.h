@@ -1,11 +1,11 @@
-/* cache/tier_read_private.h - one read, for tier_read.c (finding the record) and tier_stream.c (its
+/* cache/disk/read.h - one read, for reader.c (finding the record) and stream.c (its
  * body). A read belongs to one loop: only its job runs elsewhere, and while that is under way
  * nothing else of the read is touched. */
-#ifndef CACHE_TIER_READ_PRIVATE_H
-#define CACHE_TIER_READ_PRIVATE_H
+#ifndef CACHE_DISK_READ_H
+#define CACHE_DISK_READ_H
 
 #include "cache/chunk.h"
-#include "cache/tier_private.h"
+#include "cache/disk/disk.h"
 
 #define ROWS_MAX 16
 
@@ -65,13 +65,13 @@ tier_of(const struct tier_read *r)
     return r->candidates[r->i].tier;
 }
 
-/* tier_read.c */
+/* reader.c */
 /* true: n_bytes from `at` on are in the chunk. false: they come later. */
 bool tier_fetch(struct tier_read *r, uint64_t at, size_t n_bytes);
 void tier_read_free(struct tier_read *r);
 void tier_forget_row(struct tier_read *r, const struct directory_row *row, const char *why);
 
-/* tier_stream.c */
+/* stream.c */
 bool tier_chain_is_there(const struct tier_read *r, const struct record *head);
 void tier_stream_start(struct tier_read *r);
 void tier_stream_go_on(struct tier_read *r); /* what it awaited has come */

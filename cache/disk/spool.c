@@ -1,10 +1,10 @@
-/* cache/tier_spool.c - a body that memory does not keep, onto the disk as it comes.
+/* cache/disk/spool.c - a body that memory does not keep, onto the disk as it comes.
  *
  * A reader of its own copies what arrives into pieces, which the writer gets one by one; the head
  * that makes them an object follows when the body is complete. A body that breaks off, or a disk
  * that is slower than it comes, leaves pieces without a head, which nobody finds. */
 #include "base/check.h"
-#include "cache/tier_private.h"
+#include "cache/disk/disk.h"
 
 void
 tier_spool_free(struct tier_spool *s)

@@ -1,5 +1,5 @@
-/* cache/tier_log.c - one file, written round and round: opening and closing it, and the front that
- * gives its writer (cache/tier_write.c) work. */
+/* cache/disk/front.c - one file, written round and round: opening and closing it, and the front
+ * that gives its writer (cache/disk/writer.c) work. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
-#include "cache/tier_ring.h"
+#include "cache/disk/ring.h"
 
 #define HEADER_MAGIC "CUTTLE-D"
 #define WRITER_LINGERS_MS 5

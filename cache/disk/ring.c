@@ -1,4 +1,4 @@
-/* cache/tier_ring.c - a stretch of a tier's file, written round and round by its own thread.
+/* cache/disk/ring.c - a stretch of a tier's file, written round and round by its own thread.
  *
  * Records are appended, small ones together. Before a region is written over, its rows leave the
  * directory; those that are worth it are read and appended again. A reader that copies finds other
@@ -13,7 +13,7 @@
  * to the main one.
  *
  * A fault in writing costs the batch and a pause; reading goes on. */
-#include "cache/tier_ring.h"
+#include "cache/disk/ring.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
-/* cache/tier_ring.h - a stretch of a tier's file, written round and round. Private to the tier; on
+/* cache/disk/ring.h - a stretch of a tier's file, written round and round. Private to the tier; on
  * the writer's thread, but for pins. */
-#ifndef CACHE_TIER_RING_H
-#define CACHE_TIER_RING_H
+#ifndef CACHE_DISK_RING_H
+#define CACHE_DISK_RING_H
 
-#include "cache/tier_private.h"
+#include "cache/disk/disk.h"
 
 void tier_rings_init(struct tier *t, bool two);
 void tier_rings_free(struct tier *t);

@@ -1,9 +1,9 @@
-/* cache/directory.c - rows of 24 bytes in open-addressed tables.
+/* cache/disk/directory.c - rows of 24 bytes in open-addressed tables.
  *
  * A table is filled to 85 % and grows by an eighth, which keeps the memory of a row between 28 and
  * 32 bytes. Rows are searched one after the other from the place their hash names; taking one out
  * moves those behind it up, so there are no tombstones. */
-#include "cache/directory.h"
+#include "cache/disk/directory.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-/* cache/tier_write.c - responses as records, onto a tier's rings; all on the tier's own thread. */
+/* cache/disk/writer.c - responses as records, onto a tier's rings; all on the tier's own thread. */
 #include <stdlib.h>
 #include <xxhash.h>
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "cache/tier_ring.h"
+#include "cache/disk/ring.h"
 
 /* ---- records ---- */
 

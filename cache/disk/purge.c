@@ -1,11 +1,11 @@
-/* cache/tier_purge.c - all objects whose URI starts alike.
+/* cache/disk/purge.c - all objects whose URI starts alike.
  *
  * The directory knows no URIs, so each record's head has to be read. Until that is done a ban says
  * at every reading that such records are void if they were written before it; then they are gone
  * from the directory, and tombstones say so to a start after a crash. */
 #include "base/check.h"
 #include "base/log.h"
-#include "cache/tier_private.h"
+#include "cache/disk/disk.h"
 
 #define HEAD_BYTES 2048 /* has the URI, or says how much more has it */
 

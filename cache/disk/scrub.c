@@ -1,4 +1,4 @@
-/* cache/tier_scrub.c - in idle time, a region after the other is read and judged.
+/* cache/disk/scrub.c - in idle time, a region after the other is read and judged.
  *
  * What a disk has lost is noticed before somebody asks for it, and what is sound may be sent unread
  * from then on. Once round, it rests for a day. */
@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "cache/tier_private.h"
+#include "cache/disk/disk.h"
 
 #define REST_S 86400
 #define TELL_MS 10000

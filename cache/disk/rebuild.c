@@ -1,4 +1,4 @@
-/* cache/tier_rebuild.c - knowing again what a file holds.
+/* cache/disk/rebuild.c - knowing again what a file holds.
  *
  * After an orderly end a snapshot of the directory is there; it is used once and removed, so that a
  * crash later cannot bring back an old one. Without it the records themselves are read: from the
@@ -15,7 +15,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "cache/tier_ring.h"
+#include "cache/disk/ring.h"
 
 #define SNAPSHOT_MAGIC "CUTTLE-K"
 #define WINDOW (1u << 20)

@@ -1,9 +1,9 @@
-/* cache/tier_stream.c - the body of a record that was found, as it is asked for.
+/* cache/disk/stream.c - the body of a record that was found, as it is asked for.
  *
  * Two ways. Copied: blocks are read, judged and appended. Sent: the body gets runs of the file,
  * which its reader sends without seeing them; the pieces they lie in are judged by a pool thread
  * the first time after a start, or when the page cache does not have them any more, and are pinned
- * until they are gone, see cache/tier_write.c. */
+ * until they are gone, see cache/disk/writer.c. */
 #include <errno.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "cache/tier_read_private.h"
+#include "cache/disk/read.h"
 
 #ifndef SYS_cachestat
 #define SYS_cachestat 451 /* the same everywhere that matters */

@@ -1,4 +1,4 @@
-/* cache/tier_read.c - from a record on disk to an entry.
+/* cache/disk/reader.c - from a record on disk to an entry.
  *
  * What the page cache has is read at once (preadv2 with RWF_NOWAIT); else one of the pool's threads
  * reads. A small record is read into the chunk that becomes the body's; each of its blocks is
@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "cache/tier_read_private.h"
+#include "cache/disk/read.h"
 #include "cache/vary.h"
 
 #define FIRST_BYTES (TIER_WHOLE_MAX + 4096) /* read with the head: most records are whole in it */

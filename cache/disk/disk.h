@@ -1,14 +1,14 @@
-/* cache/tier_private.h - what tier_log.c (the file and the front), tier_write.c (its writer),
- * tier_rebuild.c (knowing again what is there), tier_spool.c (bodies that are written as they come)
- * and tier_read.c share. */
-#ifndef CACHE_TIER_PRIVATE_H
-#define CACHE_TIER_PRIVATE_H
+/* cache/disk/disk.h - what front.c (the file and the front), writer.c (its writer),
+ * rebuild.c (knowing again what is there), spool.c (bodies that are written as they come)
+ * and reader.c share. */
+#ifndef CACHE_DISK_DISK_H
+#define CACHE_DISK_DISK_H
 
 #include <pthread.h>
 
 #include "base/offload.h"
-#include "cache/directory.h"
-#include "cache/record.h"
+#include "cache/disk/directory.h"
+#include "cache/disk/record.h"
 #include "cache/tier.h"
 
 #define TIER_MAGIC 0x71e57105u
@@ -35,7 +35,7 @@ struct tier_header { /* at the start of the file; little-endian, 64 bytes */
     uint64_t version, bytes, seed, generation, created_s, reserved, sum;
 };
 
-struct tier_ring { /* cache/tier_ring.c; the writer's own, but for what is shown */
+struct tier_ring { /* cache/disk/ring.c; the writer's own, but for what is shown */
     struct tier *tier;
     uint64_t from, to;      /* of the file */
     uint64_t at, reclaimed; /* next byte; end of what is free behind it */
@@ -63,7 +63,7 @@ struct tier {
     struct offload *writer;
     _Atomic bool ready;
     bool made;     /* just now: there is nothing in it */
-    bool may_send; /* the file system gives fresh pages, see tier_write.c */
+    bool may_send; /* the file system gives fresh pages, see writer.c */
     /* --- the writer's own --- */
     struct tier_ring rings[2];
     unsigned n_rings;
@@ -80,7 +80,7 @@ struct tier {
     pthread_mutex_t early_lock;
     uint64_t (*early)[2]; /* digests removed before it was ready */
     size_t n_early, early_room;
-    struct tier_bans *bans;                   /* prefixes that are being purged; tier_purge.c */
+    struct tier_bans *bans;                   /* prefixes that are being purged; purge.c */
     _Atomic uint64_t removals[TIER_REMOVALS]; /* by hash: what is spooled meanwhile is void */
     uint64_t scrub_at;                        /* the writer's own */
     int64_t scrub_again_s;
@@ -115,7 +115,7 @@ bool tier_wants(const struct tier *t, uint64_t body_bytes);
 bool disk_read_at(int fd, uint64_t at, char *to, size_t n_bytes);
 bool disk_write_at(int fd, uint64_t at, const char *from, size_t n_bytes);
 
-/* tier_write.c; on the writer's thread. What is false was not written. */
+/* writer.c; on the writer's thread. What is false was not written. */
 void tier_write_failed(struct tier *t, const char *what);
 void tier_flush(struct tier *t); /* what was appended can be found from now on */
 bool tier_append(struct tier *t, struct span uri, struct entry *e);
@@ -131,7 +131,7 @@ void tier_tombstone(struct tier *t, const uint64_t hash[2]);
 void tier_pin(struct tier *t, uint64_t at, uint64_t n_bytes);
 void tier_unpin(struct tier *t, uint64_t at, uint64_t n_bytes);
 
-/* tier_purge.c */
+/* purge.c */
 struct tier_bans;
 struct tier_bans *tier_bans_new(void);
 void tier_bans_free(struct tier_bans **held);
@@ -141,12 +141,12 @@ uint64_t tier_ban(struct tier *t, struct span prefix); /* a number for tier_purg
 void tier_purge(struct tier *t,
                 uint64_t ban); /* on the writer's thread: takes them out, for good */
 
-/* tier_scrub.c; on the writer's thread */
+/* scrub.c; on the writer's thread */
 void tier_scrub(struct tier *t);
 /* All rows that start in [from, to), by place; the caller frees them. */
 struct directory_row *tier_rows_in(struct tier *t, uint64_t from, uint64_t to, size_t *n);
 
-/* tier_spool.c */
+/* spool.c */
 struct tier_spool {
     struct list link;
     struct tier_reader *home;
@@ -162,7 +162,7 @@ struct tier_spool {
 };
 void tier_spool_free(struct tier_spool *s);
 
-/* tier_log.c: work for the writer from a spool. A piece's bytes come from tier_piece_take, and are
+/* front.c: work for the writer from a spool. A piece's bytes come from tier_piece_take, and are
  * the writer's then. */
 char *tier_piece_take(struct tier *t);
 void tier_piece_give(struct tier *t, char *bytes);
@@ -171,7 +171,7 @@ void tier_put_chain(struct tier *t, struct span uri, struct entry *e, uint64_t c
 _Atomic uint64_t *tier_removals_of(struct tier *t, struct span uri);
 struct tier *tier_choose(struct tiers *tiers, struct span uri, uint64_t body_bytes);
 
-/* tier_rebuild.c; on the writer's thread */
+/* rebuild.c; on the writer's thread */
 void tier_rebuild(struct tier *t);  /* from the snapshot, or from the records themselves */
 void tier_snapshot(struct tier *t); /* at the end */
 

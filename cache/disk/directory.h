@@ -1,10 +1,10 @@
-/* cache/directory.h - what lies where on a disk tier: at most 32 bytes an object. No I/O.
+/* cache/disk/directory.h - what lies where on a disk tier: at most 32 bytes an object. No I/O.
  *
  * Found by a 64-bit hash of the key; whether it is that key is only known from the record itself.
  * Several rows of one hash are variants, told apart by a 24-bit tag. Thread-safe: 64 tables, each
  * under its own lock, so that growing one is a short pause for few. */
-#ifndef CACHE_DIRECTORY_H
-#define CACHE_DIRECTORY_H
+#ifndef CACHE_DISK_DIRECTORY_H
+#define CACHE_DISK_DIRECTORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

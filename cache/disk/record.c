@@ -1,8 +1,8 @@
-/* cache/record.c - encoding and decoding of records.
+/* cache/disk/record.c - encoding and decoding of records.
  *
  * The fixed part is 152 bytes: magic, version, checksums, numbers, the lengths of the texts. The
  * texts follow in the order of the struct, then the sums, then zeros up to the alignment. */
-#include "cache/record.h"
+#include "cache/disk/record.h"
 
 #include <string.h>
 #include <xxhash.h>
