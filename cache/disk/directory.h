@@ -46,6 +46,8 @@ void directory_take_range(struct directory *d, uint64_t from, uint64_t to,
 /* All rows, table by table under its lock: copy what you need. */
 void directory_each(struct directory *d, void (*fn)(void *arg, const struct directory_row *row),
                     void *arg);
+/* All rows that start in [from, to), by place; the caller frees them. */
+struct directory_row *directory_rows_in(struct directory *d, uint64_t from, uint64_t to, size_t *n);
 uint64_t directory_count(struct directory *d); /* objects: rows that are no pieces */
 uint64_t directory_rows(struct directory *d);
 uint64_t directory_live_bytes(struct directory *d); /* of the records that can be found */

@@ -3,9 +3,15 @@
  * The directory knows no URIs, so each record's head has to be read. Until that is done a ban says
  * at every reading that such records are void if they were written before it; then they are gone
  * from the directory, and tombstones say so to a start after a crash. */
+#include "cache/disk/purge.h"
+
+#include <string.h>
+
 #include "base/check.h"
 #include "base/log.h"
-#include "cache/disk/disk.h"
+#include "cache/disk/file.h"
+#include "cache/disk/ring.h"
+#include "cache/disk/writer.h"
 
 #define HEAD_BYTES 2048 /* has the URI, or says how much more has it */
 
@@ -170,7 +176,7 @@ tier_purge(struct tier *t, uint64_t number)
         size_t n;
 
         tier_flush(t);
-        rows = tier_rows_in(t, TIER_BASE, t->bytes, &n);
+        rows = directory_rows_in(t->directory, TIER_BASE, t->bytes, &n);
         purged = purge_rows(t, ban, rows, n);
         all += purged;
         mem_free(rows);

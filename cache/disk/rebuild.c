@@ -15,7 +15,12 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "cache/disk/file.h"
+#include "cache/disk/names.h"
+#include "cache/disk/rebuild.h"
+#include "cache/disk/removals.h"
 #include "cache/disk/ring.h"
+#include "cache/disk/writer.h"
 
 #define SNAPSHOT_MAGIC "CUTTLE-K"
 #define WINDOW (1u << 20)
@@ -338,31 +343,13 @@ scan_use(struct tier *t, struct scan *s)
     }
 }
 
-/* What was removed meanwhile; NULL: nothing more, and from now on removing is tiers_remove's own
- * business. */
-static uint64_t (*early_take(struct tier *t, size_t *n))[2]
-{
-    uint64_t(*early)[2];
-
-    pthread_mutex_lock(&t->early_lock);
-    early = t->n_early ? t->early : NULL;
-    *n = t->n_early;
-    if (early) {
-        t->early = NULL;
-        t->n_early = t->early_room = 0;
-    } else
-        atomic_store(&t->ready, true);
-    pthread_mutex_unlock(&t->early_lock);
-    return early;
-}
-
 static void
 forget_early(struct tier *t)
 {
     uint64_t(*early)[2];
     size_t n;
 
-    while ((early = early_take(t, &n)) != NULL) {
+    while ((early = tier_early_take(t, &n)) != NULL) {
         for (size_t i = 0; i < n; i++)
             tier_tombstone(t, early[i]);
         mem_free(early);

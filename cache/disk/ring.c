@@ -23,6 +23,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "cache/disk/file.h"
+#include "cache/disk/names.h"
 #include "cache/ghost.h"
 
 #define PAUSE_MS 1000

@@ -1,6 +1,6 @@
 /* cache/disk/stats.c - what a tier tells of itself. */
+#include "cache/disk/names.h"
 #include "cache/ghost.h"
-#include "cache/disk/disk.h"
 
 static void
 oldest(void *arg, const struct directory_row *row)

@@ -3,7 +3,7 @@
  * Two ways. Copied: blocks are read, judged and appended. Sent: the body gets runs of the file,
  * which its reader sends without seeing them; the pieces they lie in are judged by a pool thread
  * the first time after a start, or when the page cache does not have them any more, and are pinned
- * until they are gone, see cache/disk/writer.c. */
+ * until they are gone, see cache/disk/ring.c. */
 #include <errno.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -11,7 +11,10 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "cache/disk/file.h"
+#include "cache/disk/names.h"
 #include "cache/disk/read.h"
+#include "cache/disk/ring.h"
 
 #ifndef SYS_cachestat
 #define SYS_cachestat 451 /* the same everywhere that matters */
@@ -45,8 +48,8 @@ tier_chain_is_there(const struct tier_read *r, const struct record *head)
 
 /* ---- the end ---- */
 
-void
-tier_stream_stop(struct tier_read *r)
+static void
+stream_stop(struct tier_read *r)
 {
     body_fail(r->entry->body, FAULT_SERVER_INCOMPLETE);
     r->phase = OVER;
@@ -68,7 +71,7 @@ stop_at_spoilt(struct tier_read *r)
 {
     atomic_fetch_add(&tier_of(r)->read_faults, r->error != 0);
     tier_forget_row(r, &r->extent.row, r->error ? "unreadable bytes" : "a spoilt block");
-    tier_stream_stop(r);
+    stream_stop(r);
 }
 
 static bool
@@ -123,7 +126,7 @@ piece_find(struct tier_read *r)
         x->end = piece_end(r);
         return true;
     }
-    tier_stream_stop(r);
+    stream_stop(r);
     return false;
 }
 
@@ -264,7 +267,7 @@ run_send(struct tier_read *r)
                             .release = run_gone};
 
     if (p == NULL) {
-        tier_stream_stop(r);
+        stream_stop(r);
         return false;
     }
     body_append_file(r->entry->body, &run);
@@ -302,9 +305,10 @@ is_in_memory(const struct tier_read *r)
     return true;
 }
 
-void
-tier_stream_check(struct tier_read *r)
+static void
+check_job(struct offload_job *job)
 {
+    struct tier_read *r = LIST_OWNER(job, struct tier_read, job);
     const struct extent *x = &r->extent;
     char *block = mem_alloc(RECORD_BLOCK);
 
@@ -343,8 +347,7 @@ static bool
 check_ask(struct tier_read *r)
 {
     r->awaited = AWAITS_CHECK;
-    r->in_flight = true;
-    offload_submit(r->reader->tiers->readers, &r->job);
+    tier_by_thread(r, check_job);
     return false;
 }
 
@@ -369,7 +372,7 @@ step(struct tier_read *r)
         return false;
     }
     if (is_unwanted(r)) {
-        tier_stream_stop(r);
+        stream_stop(r);
         return false;
     }
     if (!body_wants(r->entry->body))

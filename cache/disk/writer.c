@@ -4,7 +4,10 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "cache/disk/file.h"
+#include "cache/disk/names.h"
 #include "cache/disk/ring.h"
+#include "cache/disk/writer.h"
 
 /* ---- records ---- */
 

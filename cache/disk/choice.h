@@ -1,0 +1,12 @@
+/* cache/disk/choice.h - which disk takes an object. Any thread. */
+#ifndef CACHE_DISK_CHOICE_H
+#define CACHE_DISK_CHOICE_H
+
+#include "cache/disk/disk.h"
+
+/* A body of that length? */
+bool tier_wants(const struct tier *t, uint64_t body_bytes);
+/* NULL: none does. */
+struct tier *tier_choose(struct tiers *tiers, struct span uri, uint64_t body_bytes);
+
+#endif

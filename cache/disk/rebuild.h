@@ -1,0 +1,11 @@
+/* cache/disk/rebuild.h - knowing again what a file holds. On the writer's thread, but for the
+ * snapshot, which is made when that has nothing more to do. */
+#ifndef CACHE_DISK_REBUILD_H
+#define CACHE_DISK_REBUILD_H
+
+#include "cache/disk/disk.h"
+
+void tier_rebuild(struct tier *t); /* from the snapshot, or from the records themselves */
+void tier_snapshot(struct tier *t);
+
+#endif
