@@ -36,7 +36,8 @@ struct tier_stats {
 struct tiers *tiers_new(void);
 /* false: *why says why not; the others go on. */
 bool tiers_add(struct tiers *t, const struct tier_options *o, char *why, size_t why_bytes);
-/* Writes what is left, and a snapshot of what lies where. No reader is open any more. */
+/* Writes what is left, for five seconds and no longer, and a snapshot of what lies where. No reader
+ * is open any more, and nobody asks for anything. */
 void tiers_close(struct tiers **held);
 unsigned tiers_count(const struct tiers *t);
 void tiers_stats(struct tiers *t, unsigned i, struct tier_stats *out);

@@ -2,7 +2,8 @@
  *
  * They stand on each other like this; none calls one to its right:
  *
- *     names, file, directory, record <- bans <- ring <- writer <- purge, scrub, rebuild <- queue
+ *     names, file, directory, record <- bans <- ring <- writer
+ *     writer, removals <- purge, scrub, rebuild <- queue
  *     queue, choice, removals <- spool
  *     names, file, bans <- fetch <- stream <- reader
  *     all of these <- front (cache/tier.h), stats
@@ -51,6 +52,12 @@ struct tier_ring { /* cache/disk/ring.c; the writer's own, but for what is shown
                                                         ever written */
 };
 
+struct tier_window { /* cache/disk/purge.c: rows of a stretch of the file, by place */
+    uint64_t from, to, bans;
+    struct directory_row *rows;
+    size_t n, i;
+};
+
 struct tier {
     uint32_t magic;
     char *path;
@@ -73,6 +80,8 @@ struct tier {
     uint64_t writing;    /* generation of what is being put: that of when it was asked for */
     uint64_t sequence, puts_unflushed;
     int64_t pause_until_ms; /* after a fault */
+    struct tier_window window;
+    bool purging;
     uint64_t scrub_at;
     int64_t scrub_again_s;
     /* --- for all --- */
@@ -80,7 +89,11 @@ struct tier {
     char *spare[TIER_SPARE]; /* for pieces: memory that was touched before costs less */
     unsigned n_spare;
     _Atomic uint64_t pending_bytes;
-    _Atomic unsigned pending_jobs;
+    _Atomic unsigned pending_jobs, pending_tombstones;
+    _Atomic bool
+        given_up;         /* it does not take the removals: all is void until it has been cleared */
+    _Atomic bool closing; /* nobody asks for anything more: what takes long ends */
+    _Atomic int64_t late_ms; /* on the monotonic clock: what is not written by then is left out */
     pthread_mutex_t early_lock;
     uint64_t (*early)[2]; /* digests removed before it was ready */
     size_t n_early, early_room;

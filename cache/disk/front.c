@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/log.h"
+#include "cache/disk/bans.h"
 #include "cache/disk/choice.h"
 #include "cache/disk/file.h"
 #include "cache/disk/names.h"
-#include "cache/disk/purge.h"
 #include "cache/disk/queue.h"
 #include "cache/disk/rebuild.h"
 #include "cache/disk/removals.h"
@@ -15,20 +16,12 @@
 
 #define READ_THREADS 4
 #define WRITER_LINGERS_MS 5
+#define CLOSE_MS 5000
+#define EARLY_MAX (1u << 20)
 #define REGION_MIN (256u << 10)
 #define REGION_MAX (16u << 20)
 
 /* ---- what comes ---- */
-
-/* An older version must not outlive one that was not written. */
-static void
-forget_key(struct tier *t, struct span uri)
-{
-    uint64_t digest[2];
-
-    tier_hash(t, uri, digest);
-    (void)directory_remove_all(t->directory, digest[0]);
-}
 
 void
 tiers_put(struct tiers *tiers, struct span uri, struct entry *e)
@@ -39,7 +32,7 @@ tiers_put(struct tiers *tiers, struct span uri, struct entry *e)
         return;
     if (queue_is_full(t)) {
         atomic_fetch_add(&t->dropped, 1);
-        forget_key(t, uri);
+        tier_forget_key(t, uri);
         return;
     }
     queue_put(t, uri, e);
@@ -126,15 +119,41 @@ tier_knows(struct tier *t, struct span uri)
     return directory_find(t->directory, hash[0], &row, 1) > 0;
 }
 
+static void
+tier_clear(struct tier *t)
+{
+    atomic_fetch_add(&t->generation, 1); /* as good as a new one */
+    tier_all_removed(t);
+    directory_clear(t->directory);
+    queue_clear(t);
+}
+
+/* Removals wait in memory until they are on the disk: were one of them lost, what is invalid would
+ * be back. A disk that does not take them is not worth that. */
+static void
+give_up(struct tier *t)
+{
+    if (atomic_exchange(&t->given_up, true))
+        return;
+    log_event(LOG_WARN, "cache_dir %s: too slow for what is removed from it; it is emptied",
+              t->path);
+    tier_early_drop(t);
+    tier_clear(t);
+}
+
 static bool
 tier_remove(struct tier *t, struct span uri)
 {
     uint64_t hash[2];
+    size_t n_early;
     bool known;
 
     atomic_fetch_add(tier_removals_of(t, uri), 1);
     tier_hash(t, uri, hash);
-    if (tier_note_early(t, hash))
+    n_early = tier_note_early(t, hash);
+    if (n_early > EARLY_MAX || queue_is_stuck(t))
+        give_up(t);
+    if (n_early || atomic_load(&t->given_up))
         return true;
     known = tier_knows(t, uri) || atomic_load(&t->pending_bytes) > 0; /* or on its way */
     if (!known && atomic_load(&t->pending_jobs) == 0)
@@ -180,12 +199,8 @@ tiers_idle(struct tiers *tiers)
 void
 tiers_clear(struct tiers *tiers)
 {
-    for (unsigned i = 0; i < tiers->n; i++) {
-        atomic_fetch_add(&tiers->at[i]->generation, 1); /* as good as a new one */
-        tier_all_removed(tiers->at[i]);
-        directory_clear(tiers->at[i]->directory);
-        queue_clear(tiers->at[i]);
-    }
+    for (unsigned i = 0; i < tiers->n; i++)
+        tier_clear(tiers->at[i]);
 }
 
 bool
@@ -311,6 +326,8 @@ tiers_close(struct tiers **held)
     *held = NULL;
     if (!tiers)
         return;
+    for (unsigned i = 0; i < tiers->n; i++)
+        queue_close(tiers->at[i], CLOSE_MS);
     tiers_sync(tiers);
     offload_free(&tiers->readers);
     for (unsigned i = 0; i < tiers->n; i++) {

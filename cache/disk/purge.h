@@ -1,14 +1,13 @@
-/* cache/disk/purge.h - all objects whose URI starts alike: banned at once, taken out after that. */
+/* cache/disk/purge.h - taking out what is banned, a slice at a time. On the writer's thread. */
 #ifndef CACHE_DISK_PURGE_H
 #define CACHE_DISK_PURGE_H
 
 #include "cache/disk/disk.h"
 
-struct tier_bans *tier_bans_new(void);
-void tier_bans_free(struct tier_bans **held);
-/* Is it void, though it can be found still? Any thread. */
-bool tier_is_banned(const struct tier *t, const struct record *r);
-uint64_t tier_ban(struct tier *t, struct span prefix); /* a number for tier_purge; any thread */
-void tier_purge(struct tier *t, uint64_t ban);         /* on the writer's thread: for good */
+/* Bans up to that number begin: what is written from now on is not theirs. */
+void tier_purge_begin(struct tier *t, uint64_t number);
+/* Some milliseconds of it. false: there is nothing left to be taken out. */
+bool tier_purge_some(struct tier *t);
+void tier_purge_end(struct tier *t); /* wherever it is */
 
 #endif

@@ -7,12 +7,17 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/clock.h"
+#include "cache/disk/bans.h"
 #include "cache/disk/file.h"
 #include "cache/disk/purge.h"
 #include "cache/disk/rebuild.h"
+#include "cache/disk/removals.h"
 #include "cache/disk/ring.h"
 #include "cache/disk/scrub.h"
 #include "cache/disk/writer.h"
+
+#define TOMBSTONES_MAX 65536
 
 /* ---- room for pieces ---- */
 
@@ -51,11 +56,19 @@ struct job {
     struct entry *entry;
     uint64_t bytes, generation; /* when it was asked for */
     uint64_t hash[2];
-    uint64_t chain, at; /* a piece's chain and place; chain: a ban's number */
+    uint64_t chain, at; /* a piece's chain and place */
+    uint64_t ban;       /* the number of what is to be purged; 0: it goes on with the others */
+    bool counted;       /* among pending_jobs */
     char *piece;
     size_t piece_n, uri_n;
     char uri[];
 };
+
+static bool
+is_late(const struct tier *t)
+{
+    return atomic_load(&t->closing) && clock_exact_mono_ns() / 1000000 > atomic_load(&t->late_ms);
+}
 
 static bool
 put(struct job *j)
@@ -64,6 +77,10 @@ put(struct job *j)
 
     if (atomic_load(&j->tier->generation) != j->generation) /* everything was cleared since */
         return true;
+    if (is_late(j->tier)) {
+        tier_forget_key(j->tier, uri);
+        return false;
+    }
     j->tier->writing = j->generation;
     switch (j->what) {
     case PIECE:
@@ -94,6 +111,8 @@ job_clear(struct job *j)
 {
     struct tier *t = j->tier;
 
+    if (atomic_exchange(&t->given_up, false)) /* what was asked for since then is void too */
+        atomic_fetch_add(&t->generation, 1);
     for (unsigned i = 0; i < t->n_rings; i++)
         t->rings[i].n_rows = 0;
     directory_clear(t->directory);
@@ -101,53 +120,100 @@ job_clear(struct job *j)
         tier_write_failed(t, "clearing");
 }
 
-static void
+/* All bans are looked for at once: who comes while that is being done only begins. */
+static bool
+job_purge(struct job *j)
+{
+    struct tier *t = j->tier;
+
+    if (j->ban) {
+        tier_purge_begin(t, j->ban);
+        j->ban = 0;
+        if (t->purging)
+            return false;
+    }
+    t->purging = !atomic_load(&t->closing) && tier_purge_some(t);
+    if (!t->purging)
+        tier_purge_end(t);
+    return t->purging;
+}
+
+/* A purge that was under way at the last end goes on. */
+static bool
+job_rebuild(struct job *j)
+{
+    struct tier *t = j->tier;
+
+    tier_rebuild(t);
+    j->what = PURGE;
+    t->purging = atomic_load(&t->ready) && tier_has_bans(t);
+    return t->purging;
+}
+
+/* true: there is more of it. A file that is not known is not written. */
+static bool
 job_do(struct job *j)
 {
     struct tier *t = j->tier;
 
+    if (!atomic_load(&t->ready) && j->what != REBUILD && j->what != CLEAR)
+        return false;
     switch (j->what) {
     case PUT:
     case FRESHEN:
     case PIECE:
     case CHAIN:
         job_put(j);
-        break;
+        return false;
     case TOMBSTONE:
-        tier_tombstone(t, j->hash);
-        break;
+        if (atomic_load(&t->generation) == j->generation)
+            tier_tombstone(t, j->hash);
+        atomic_fetch_sub(&t->pending_tombstones, 1);
+        return false;
     case PURGE:
-        tier_purge(t, j->chain);
-        break;
+        return job_purge(j);
     case CLEAR:
         job_clear(j);
-        break;
+        return false;
     case SCRUB:
         tier_scrub(t);
-        break;
+        return false;
     case REBUILD:
-        tier_rebuild(t);
-        break;
+        return job_rebuild(j);
     case SYNC:
-        break;
+        return false;
     }
+    UNREACHABLE();
 }
 
+static void
+job_free(struct job *j)
+{
+    if (j->entry)
+        entry_unref(&j->entry);
+    if (j->piece)
+        queue_piece_give(j->tier, j->piece);
+    mem_free(j);
+}
+
+/* What goes on does so behind all that was asked for meanwhile, and does not count as work that is
+ * waiting. */
 static void
 job_work(struct offload_job *job)
 {
     struct job *j = LIST_OWNER(job, struct job, job);
     struct tier *t = j->tier;
+    bool goes_on = job_do(j);
 
-    job_do(j);
-    if (j->entry)
-        entry_unref(&j->entry);
-    if (j->piece)
-        queue_piece_give(t, j->piece);
     atomic_fetch_sub(&t->pending_bytes, j->bytes);
-    if (atomic_fetch_sub(&t->pending_jobs, 1) == 1) /* nothing more comes at once */
+    j->bytes = 0;
+    if (j->counted && atomic_fetch_sub(&t->pending_jobs, 1) == 1) /* nothing more comes at once */
         tier_flush(t);
-    mem_free(j);
+    j->counted = false;
+    if (goes_on)
+        offload_submit(t->writer, &j->job);
+    else
+        job_free(j);
 }
 
 static struct job *
@@ -168,6 +234,7 @@ job_new(struct tier *t, enum what what, struct span uri)
 static void
 job_submit(struct job *j)
 {
+    j->counted = true;
     atomic_fetch_add(&j->tier->pending_jobs, 1);
     atomic_fetch_add(&j->tier->pending_bytes, j->bytes);
     offload_submit(j->tier->writer, &j->job);
@@ -178,7 +245,13 @@ job_submit(struct job *j)
 bool
 queue_is_full(const struct tier *t)
 {
-    return atomic_load(&t->pending_bytes) > TIER_PENDING_MAX;
+    return atomic_load(&t->pending_bytes) > TIER_PENDING_MAX || atomic_load(&t->given_up);
+}
+
+bool
+queue_is_stuck(const struct tier *t)
+{
+    return atomic_load(&t->pending_tombstones) >= TOMBSTONES_MAX;
 }
 
 static void
@@ -230,6 +303,7 @@ queue_tombstone(struct tier *t, const uint64_t hash[2])
     struct job *j = job_new(t, TOMBSTONE, SPAN_NONE);
 
     memcpy(j->hash, hash, sizeof j->hash);
+    atomic_fetch_add(&t->pending_tombstones, 1);
     job_submit(j);
 }
 
@@ -238,7 +312,7 @@ queue_purge(struct tier *t, uint64_t ban)
 {
     struct job *j = job_new(t, PURGE, SPAN_NONE);
 
-    j->chain = ban;
+    j->ban = ban;
     job_submit(j);
 }
 
@@ -265,4 +339,11 @@ queue_sync(struct tier *t)
 {
     job_submit(job_new(t, SYNC, SPAN_NONE));
     offload_drain(t->writer);
+}
+
+void
+queue_close(struct tier *t, int64_t within_ms)
+{
+    atomic_store(&t->late_ms, clock_exact_mono_ns() / 1000000 + within_ms);
+    atomic_store(&t->closing, true);
 }

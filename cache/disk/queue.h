@@ -7,6 +7,8 @@
 
 /* The disk is slower than the traffic: who puts leaves it out. */
 bool queue_is_full(const struct tier *t);
+/* More removals wait than there is memory for: the disk does not take them. */
+bool queue_is_stuck(const struct tier *t);
 void queue_put(struct tier *t, struct span uri, struct entry *e);
 void queue_freshen(struct tier *t, struct span uri, struct entry *e);
 /* One piece of a chain; its bytes come from queue_piece_take, and are the queue's then. */
@@ -19,6 +21,9 @@ void queue_clear(struct tier *t);               /* the generation is a new one a
 void queue_scrub(struct tier *t);
 void queue_rebuild(struct tier *t);
 void queue_sync(struct tier *t); /* waits until all that was asked for before is done */
+/* Nobody asks for more. A purge goes on at the next start; what is not written within so many
+ * milliseconds is left out. */
+void queue_close(struct tier *t, int64_t within_ms);
 
 /* Room for a piece, used over and over: memory that was touched before costs less. */
 char *queue_piece_take(struct tier *t);

@@ -6,7 +6,7 @@
  * after the reading: what still lies where it lay has not been written over meanwhile. */
 #include "base/check.h"
 #include "base/clock.h"
-#include "cache/disk/purge.h"
+#include "cache/disk/bans.h"
 #include "cache/disk/names.h"
 #include "cache/disk/read.h"
 #include "cache/disk/spool.h"

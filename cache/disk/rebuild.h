@@ -5,7 +5,9 @@
 
 #include "cache/disk/disk.h"
 
-void tier_rebuild(struct tier *t); /* from the snapshot, or from the records themselves */
+/* From the snapshot, or from the records themselves; it is ready then. It is not when it had to end
+ * before it came to the end of the file: nothing is written there. */
+void tier_rebuild(struct tier *t);
 void tier_snapshot(struct tier *t);
 
 #endif

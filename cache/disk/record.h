@@ -16,7 +16,12 @@
 #define RECORD_BLOCK 65536
 #define RECORD_VERSION 2
 
-enum record_kind { RECORD_WHOLE, RECORD_PIECE, RECORD_CHAIN };
+enum record_kind {
+    RECORD_WHOLE,
+    RECORD_PIECE,
+    RECORD_CHAIN,
+    RECORD_BAN /* what came before it and starts with its URI is void */
+};
 
 struct record {
     uint64_t digest[2];  /* of the key, seeded by the store's file */

@@ -11,8 +11,14 @@
 _Atomic uint64_t *tier_removals_of(struct tier *t, struct span uri);
 void tier_all_removed(struct tier *t);
 
-/* Its rows are not there yet: the rebuild takes them out at its end. false: it has ended. */
-bool tier_note_early(struct tier *t, const uint64_t hash[2]);
+/* Older versions must not outlive one that was not written. */
+void tier_forget_key(struct tier *t, struct span uri);
+
+/* Its rows are not there yet: the rebuild takes them out at its end. Returns how many that are by
+ * now; 0: it has ended. */
+size_t tier_note_early(struct tier *t, const uint64_t hash[2]);
+bool tier_early_is_empty(struct tier *t);
+void tier_early_drop(struct tier *t);
 /* What was noted; the caller frees it. NULL: nothing more, and from now on the tier is ready. */
 uint64_t (*tier_early_take(struct tier *t, size_t *n))[2];
 

@@ -23,6 +23,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "cache/disk/bans.h"
 #include "cache/disk/file.h"
 #include "cache/disk/names.h"
 #include "cache/ghost.h"
@@ -289,7 +290,8 @@ move(struct tier_ring *to, const struct directory_row *row, struct span bytes)
     size_t head_bytes;
     char *head;
 
-    if (record_decode(bytes, &r, &head_bytes) != RECORD_OK || record_bytes(&r) != row->bytes)
+    if (record_decode(bytes, &r, &head_bytes) != RECORD_OK || record_bytes(&r) != row->bytes ||
+        tier_ban_takes(t, &r))
         return;
     r.sequence = ++t->sequence;
     sums = mem_alloc(r.sums.n + 1);

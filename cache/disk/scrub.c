@@ -80,7 +80,7 @@ region_judge(struct tier *t, const struct directory_row *rows, size_t n)
     bool disturbed = false;
 
     for (size_t i = 0; i < n && !disturbed; i++) {
-        disturbed = atomic_load(&t->pending_jobs) > 1;
+        disturbed = atomic_load(&t->pending_jobs) > 1 || atomic_load(&t->closing);
         t->scrub_at = rows[i].at;
         if (!disturbed)
             row_judge(t, &rows[i], &bytes, &room);

@@ -11,6 +11,8 @@ bool tier_append_piece(struct tier *t, uint64_t chain, uint64_t at, struct span 
 bool tier_append_chain(struct tier *t, struct span uri, struct entry *e, uint64_t chain);
 /* A new head for what lies there already; its body stays where it is. */
 bool tier_freshen(struct tier *t, struct span uri, struct entry *e);
+/* Of all that starts so, and was written before; it is on the disk when this returns. */
+bool tier_append_ban(struct tier *t, struct span prefix);
 void tier_tombstone(struct tier *t, const uint64_t hash[2]);
 
 #endif
