@@ -6,7 +6,9 @@
 
 /* A body of that length? */
 bool tier_wants(const struct tier *t, uint64_t body_bytes);
-/* NULL: none does. */
+/* That where the key lies already, if it takes it, else one with room. NULL: none does. */
 struct tier *tier_choose(struct tiers *tiers, struct span uri, uint64_t body_bytes);
+/* t gets the newest version: what the others have, or are about to write, is older. */
+void tier_alone(struct tiers *tiers, const struct tier *t, struct span uri);
 
 #endif

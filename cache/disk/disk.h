@@ -4,7 +4,7 @@
  *
  *     names, file, directory, record <- bans <- ring <- writer
  *     writer, removals <- purge, scrub, rebuild <- queue
- *     queue, choice, removals <- spool
+ *     queue <- remove <- choice <- spool
  *     names, file, bans <- fetch <- stream <- reader
  *     all of these <- front (cache/tier.h), stats
  *
@@ -89,6 +89,7 @@ struct tier {
     char *spare[TIER_SPARE]; /* for pieces: memory that was touched before costs less */
     unsigned n_spare;
     _Atomic uint64_t pending_bytes;
+    _Atomic uint64_t free_bytes; /* never written, or written and void */
     _Atomic unsigned pending_jobs, pending_tombstones;
     _Atomic bool
         given_up;         /* it does not take the removals: all is void until it has been cleared */

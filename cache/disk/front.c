@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/log.h"
 #include "cache/disk/bans.h"
 #include "cache/disk/choice.h"
 #include "cache/disk/file.h"
@@ -12,12 +11,12 @@
 #include "cache/disk/queue.h"
 #include "cache/disk/rebuild.h"
 #include "cache/disk/removals.h"
+#include "cache/disk/remove.h"
 #include "cache/disk/ring.h"
 
 #define READ_THREADS 4
 #define WRITER_LINGERS_MS 5
 #define CLOSE_MS 5000
-#define EARLY_MAX (1u << 20)
 #define REGION_MIN (256u << 10)
 #define REGION_MAX (16u << 20)
 
@@ -30,6 +29,7 @@ tiers_put(struct tiers *tiers, struct span uri, struct entry *e)
 
     if (t == NULL)
         return;
+    tier_alone(tiers, t, uri);
     if (queue_is_full(t)) {
         atomic_fetch_add(&t->dropped, 1);
         tier_forget_key(t, uri);
@@ -108,60 +108,6 @@ tiers_used(struct tiers *tiers, struct span uri, struct entry *e)
 }
 
 /* ---- what goes ---- */
-
-static bool
-tier_knows(struct tier *t, struct span uri)
-{
-    struct directory_row row;
-    uint64_t hash[2];
-
-    tier_hash(t, uri, hash);
-    return directory_find(t->directory, hash[0], &row, 1) > 0;
-}
-
-static void
-tier_clear(struct tier *t)
-{
-    atomic_fetch_add(&t->generation, 1); /* as good as a new one */
-    tier_all_removed(t);
-    directory_clear(t->directory);
-    queue_clear(t);
-}
-
-/* Removals wait in memory until they are on the disk: were one of them lost, what is invalid would
- * be back. A disk that does not take them is not worth that. */
-static void
-give_up(struct tier *t)
-{
-    if (atomic_exchange(&t->given_up, true))
-        return;
-    log_event(LOG_WARN, "cache_dir %s: too slow for what is removed from it; it is emptied",
-              t->path);
-    tier_early_drop(t);
-    tier_clear(t);
-}
-
-static bool
-tier_remove(struct tier *t, struct span uri)
-{
-    uint64_t hash[2];
-    size_t n_early;
-    bool known;
-
-    atomic_fetch_add(tier_removals_of(t, uri), 1);
-    tier_hash(t, uri, hash);
-    n_early = tier_note_early(t, hash);
-    if (n_early > EARLY_MAX || queue_is_stuck(t))
-        give_up(t);
-    if (n_early || atomic_load(&t->given_up))
-        return true;
-    known = tier_knows(t, uri) || atomic_load(&t->pending_bytes) > 0; /* or on its way */
-    if (!known && atomic_load(&t->pending_jobs) == 0)
-        return false;
-    (void)directory_remove_all(t->directory, hash[0]);
-    queue_tombstone(t, hash);
-    return known;
-}
 
 bool
 tiers_remove(struct tiers *tiers, struct span uri)

@@ -385,6 +385,7 @@ show_places(struct tier *t)
     directory_each(t->directory, row_end, t);
     for (unsigned i = 0; i < t->n_rings; i++)
         tier_ring_show(&t->rings[i]);
+    tier_free_show(t);
 }
 
 static bool

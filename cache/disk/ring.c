@@ -160,12 +160,21 @@ tier_ring_flush(struct tier_ring *g)
 }
 
 void
+tier_free_show(struct tier *t)
+{
+    uint64_t live = directory_live_bytes(t->directory), room = t->bytes - TIER_BASE;
+
+    atomic_store(&t->free_bytes, live < room ? room - live : 0);
+}
+
+void
 tier_flush(struct tier *t)
 {
     for (unsigned i = 0; i < t->n_rings; i++)
         tier_ring_flush(&t->rings[i]);
     atomic_fetch_add(&t->puts, t->puts_unflushed);
     t->puts_unflushed = 0;
+    tier_free_show(t);
 }
 
 void

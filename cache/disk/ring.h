@@ -20,7 +20,8 @@ void tier_ring_row(struct tier_ring *g, const struct directory_row *row);
 void tier_ring_flush(struct tier_ring *g);
 void tier_ring_show(struct tier_ring *g); /* for reports */
 void tier_rows_forget(struct tier *t, uint64_t hash);
-void tier_flush(struct tier *t); /* what was appended can be found from now on */
+void tier_free_show(struct tier *t); /* for the choice among several */
+void tier_flush(struct tier *t);     /* what was appended can be found from now on */
 void tier_write_failed(struct tier *t, const char *what);
 bool tier_is_paused(const struct tier *t);
 

@@ -78,8 +78,10 @@ body_ended(struct tier_spool *s)
     if (s->piece_n)
         piece_put(s);
     if (s->at && tier_wants(s->tier, s->at) &&
-        atomic_load(tier_removals_of(s->tier, span_of(s->uri, s->uri_n))) == s->removals)
+        atomic_load(tier_removals_of(s->tier, span_of(s->uri, s->uri_n))) == s->removals) {
+        tier_alone(s->home->tiers, s->tier, span_of(s->uri, s->uri_n));
         queue_chain(s->tier, span_of(s->uri, s->uri_n), s->entry, s->chain);
+    }
 }
 
 static void

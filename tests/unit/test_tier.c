@@ -66,7 +66,7 @@ now_ms(void)
 
 /* ---- a store ---- */
 
-static char folder[] = "/tmp/cuttle-tier-XXXXXX";
+static char folder[] = "/tmp/cuttle-tier-XXXXXX", other_folder[64];
 static struct tiers *tiers;
 
 static struct span
@@ -76,34 +76,52 @@ uri_of(unsigned i)
 }
 
 static void
-open_store(void)
+add_store(const struct tier_options *o)
 {
     char why[256];
 
+    assert_true(tiers_add(tiers, o, why, sizeof why));
+}
+
+static void
+open_store(void)
+{
     tiers = tiers_new();
-    assert_true(tiers_add(tiers, &(struct tier_options){.path = folder, .bytes = 16 << 20}, why,
-                          sizeof why));
+    add_store(&(struct tier_options){.path = folder, .bytes = 16 << 20});
+}
+
+static struct tier_stats
+stats_of(unsigned i)
+{
+    struct tier_stats s;
+
+    tiers_stats(tiers, i, &s);
+    return s;
 }
 
 static void
 wait_ready(void)
 {
-    struct tier_stats s = {0};
-
-    for (int i = 0; i < 10000 && !s.ready; i++) {
-        tiers_stats(tiers, 0, &s);
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    for (unsigned i = 0; i < tiers_count(tiers); i++) {
+        for (int ms = 0; ms < 10000 && !stats_of(i).ready; ms++)
+            pause_ms(1);
+        assert_true(stats_of(i).ready);
     }
-    assert_true(s.ready);
+}
+
+static void
+remove_from(const char *where, const char *name)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", where, name);
+    unlink(path);
 }
 
 static void
 remove_file(const char *name)
 {
-    char path[128];
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    unlink(path);
+    remove_from(folder, name);
 }
 
 /* As after a crash: without the snapshot of an orderly end. */
@@ -139,10 +157,7 @@ put(unsigned i)
 static uint64_t
 objects(void)
 {
-    struct tier_stats s;
-
-    tiers_stats(tiers, 0, &s);
-    return s.objects;
+    return stats_of(0).objects;
 }
 
 static bool
@@ -169,14 +184,20 @@ make(void **state)
     return 0;
 }
 
+static void
+heads_forget(void)
+{
+    while (heads_n)
+        head_unref(&heads_made[--heads_n]);
+}
+
 static int
 unmake(void **state)
 {
     tiers_close(&tiers);
     remove_file("cuttle.index");
     remove_file("cuttle.store");
-    while (heads_n)
-        head_unref(&heads_made[--heads_n]);
+    heads_forget();
     return 0;
 }
 
@@ -240,7 +261,6 @@ the_new_one_is_alone(void)
 static void
 a_purge_holds_up_neither_what_is_stored_nor_the_end(void **state)
 {
-    struct tier_stats s;
     int64_t from_ms;
 
     atomic_store(&read_takes_ms, 5);
@@ -248,8 +268,7 @@ a_purge_holds_up_neither_what_is_stored_nor_the_end(void **state)
     pause_ms(20);
     put_as(SPAN("http://new.example/"), SPAN("new"));
     assert_true(wait_until(the_new_one_is_there, 1000));
-    tiers_stats(tiers, 0, &s);
-    assert_true(s.objects > 1 && s.dropped == 0);
+    assert_true(objects() > 1 && stats_of(0).dropped == 0);
     from_ms = now_ms();
     tiers_close(&tiers);
     assert_true(now_ms() - from_ms < 1000);
@@ -338,6 +357,73 @@ a_disk_that_does_not_take_the_removals_is_emptied(void **state)
     wait_ready();
     assert_int_equal(objects(), 1);
     assert_true(tiers_have(tiers, uri_of(N + 3)));
+}
+
+/* ---- several stores ---- */
+
+static int
+unmake_both(void **state)
+{
+    int failed = unmake(state);
+
+    remove_from(other_folder, "cuttle.index");
+    remove_from(other_folder, "cuttle.store");
+    rmdir(other_folder);
+    return failed;
+}
+
+static void
+put_many(unsigned from, unsigned n)
+{
+    char *large = mem_zalloc(60000);
+
+    for (unsigned i = from; i < from + n; i++) {
+        put_as(uri_of(i), span_of(large, 60000));
+        if (i % 50 == 0)
+            tiers_sync(tiers);
+    }
+    tiers_sync(tiers);
+    mem_free(large);
+}
+
+static void
+a_store_that_was_added_is_filled_before_the_others_give_way(void **state)
+{
+    uint64_t puts;
+
+    put_many(N, 320); /* more than fits */
+    puts = stats_of(0).puts;
+    add_store(&(struct tier_options){.path = other_folder, .bytes = 16 << 20});
+    wait_ready();
+    put_many(2 * N, 100);
+    assert_int_equal(stats_of(0).puts, puts);
+    assert_int_equal(stats_of(1).objects, 100);
+    heads_forget();
+    put_many(3 * N, 240);
+    heads_forget();
+    put_many(4 * N, 240); /* both are full by now: they share */
+    assert_in_range(stats_of(0).puts - puts, 60, 240);
+}
+
+static void
+a_newer_version_in_one_store_takes_away_the_older_one_in_another(void **state)
+{
+    tiers_close(&tiers);
+    for (int crash = 0; crash < 2; crash++) {
+        remove_from(folder, "cuttle.index");
+        remove_from(other_folder, "cuttle.index");
+        tiers = tiers_new();
+        add_store(&(struct tier_options){.path = folder, .bytes = 16 << 20, .max_bytes = 1000});
+        add_store(
+            &(struct tier_options){.path = other_folder, .bytes = 16 << 20, .min_bytes = 1001});
+        wait_ready();
+        if (!crash)
+            put_many(7, 1);
+        assert_int_equal(stats_of(0).objects, N - 1);
+        assert_int_equal(stats_of(1).objects, 1);
+        tiers_close(&tiers);
+    }
+    open_store();
 }
 
 /* ---- the end ---- */
@@ -500,6 +586,10 @@ main(void)
         test(more_purges_than_are_kept_apart_all_come_to_pass),
         test(what_is_stored_after_a_purge_stays),
         test(a_disk_that_does_not_take_the_removals_is_emptied),
+        cmocka_unit_test_setup_teardown(a_store_that_was_added_is_filled_before_the_others_give_way,
+                                        make, unmake_both),
+        cmocka_unit_test_setup_teardown(
+            a_newer_version_in_one_store_takes_away_the_older_one_in_another, make, unmake_both),
         test(an_end_while_the_file_is_being_read_leaves_it_for_the_next_start),
         test(what_cannot_be_written_in_time_is_left_out_at_the_end),
         test(a_read_may_be_given_up_while_a_thread_reads_for_it),
@@ -510,6 +600,7 @@ main(void)
     clock_tick();
     if (!mkdtemp(folder))
         return 1;
+    snprintf(other_folder, sizeof other_folder, "%s-other", folder);
     failed = cmocka_run_group_tests(tests, heads_init, heads_free);
     rmdir(folder);
     return failed;
