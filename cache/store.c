@@ -241,6 +241,8 @@ store_adopt(struct store *s, const struct cache_key *key, struct entry *e)
     struct store_node *node;
     struct list dead;
 
+    if (e->passing)
+        return;
     list_init(&dead);
     pthread_mutex_lock(&shard->lock);
     node = index_find(&shard->index, key);

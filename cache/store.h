@@ -80,7 +80,8 @@ void store_freshen(struct store *s, struct ticket **t, struct entry *old, struct
  * an entry the waiters may still use although it is not stored (e.g. stale on arrival); NULL: none.
  * Ends the ticket. */
 void store_abandon(struct store *s, struct ticket **t, bool unshareable, struct entry *shared);
-/* An entry that came from a tier becomes findable, unless there is one already. */
+/* An entry that came from a tier becomes findable, unless there is one already, or it was never used
+ * there before. */
 void store_adopt(struct store *s, const struct cache_key *key, struct entry *e);
 void store_charge(struct store *s,
                   struct entry *e); /* the body grew or is complete: count it, evict others */

@@ -67,11 +67,12 @@ void tier_reader_free(struct tier_reader **held); /* ends all of its reads */
 
 struct tier_read;
 struct tier_wish {
-    uint64_t keep_bytes; /* bodies up to it are kept in memory, others pass */
+    uint64_t keep_bytes; /* bodies up to it are kept in memory, others pass, and so do those that
+                            are sent */
     uint64_t from, to;   /* a body that passes starts at `from` (at the block before it), as a part;
                             to:   the last byte known to be wanted, UINT64_MAX: all */
     bool parts;          /* parts will do as well; they are kept */
-    bool may_send;       /* the reader takes runs in files (cache/body.h) */
+    bool may_send;       /* the reader takes runs in files (cache/body.h): chains are sent */
 };
 /* Looks for what this request selects. task is queued when the outcome is there, unless it is there
  * at once. uri and request must last until then. NULL: there is nothing. */

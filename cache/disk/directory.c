@@ -261,6 +261,17 @@ mark_checked(struct slot *s, uint32_t arg)
     s->units |= CHECKED_BIT;
 }
 
+static void
+mark_nothing(struct slot *s, uint32_t arg)
+{
+}
+
+bool
+directory_holds(struct directory *d, const struct directory_row *row)
+{
+    return slot_mark(d, row, mark_nothing, 0);
+}
+
 bool
 directory_touch(struct directory *d, const struct directory_row *row, uint32_t now_s)
 {

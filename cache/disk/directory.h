@@ -31,7 +31,8 @@ void directory_reserve(struct directory *d, uint64_t rows);
 void directory_put(struct directory *d, const struct directory_row *row);
 unsigned directory_find(struct directory *d, uint64_t hash, struct directory_row *out,
                         unsigned max); /* newest first; touches nothing */
-/* false: it does not lie there any more. */
+/* false: it does not lie there any more. The second counts as a use. */
+bool directory_holds(struct directory *d, const struct directory_row *row);
 bool directory_touch(struct directory *d, const struct directory_row *row, uint32_t now_s);
 /* All its bytes are as they were written. */
 void directory_check(struct directory *d, const struct directory_row *row);

@@ -100,10 +100,19 @@ fits(struct tier_read *r)
     return !k->is_part || part_will_do(r);
 }
 
+/* From the page cache, without a copy: from some length on that is cheaper than memory of our own,
+ * and what is so long is a chain. */
+static bool
+is_sent(const struct tier_read *r)
+{
+    return r->record.kind == RECORD_CHAIN && !r->record.is_part && r->wish.may_send &&
+           tier_of(r)->may_send;
+}
+
 static bool
 is_kept(const struct tier_read *r)
 {
-    return r->length <= r->wish.keep_bytes || r->record.is_part;
+    return r->record.is_part || (r->length <= r->wish.keep_bytes && !is_sent(r));
 }
 
 /* What is given of a body that passes: the whole, or from the block of the first wanted byte on. */
@@ -139,6 +148,7 @@ entry_of(struct tier_read *r)
                  &r->room_task);
     e = entry_new_part(&h, &b, k->vary, r->length - r->done, whole ? NULL : &part);
     e->on_disk = true;
+    e->passing = !k->is_part && r->candidates[r->i].row.uses == 0;
     atomic_init(&e->chain, k->kind == RECORD_CHAIN ? k->chain : 0);
     return e;
 }
@@ -172,8 +182,7 @@ found(struct tier_read *r)
         outcome(r, NOTHING);
         return;
     }
-    r->sends = r->record.kind == RECORD_CHAIN && body_mode(r->entry->body) == BODY_PASS &&
-               r->wish.may_send && t->may_send;
+    r->sends = is_sent(r);
     keep_head(r);
     atomic_fetch_add(&t->hits, 1);
     outcome(r, FOUND);
@@ -202,9 +211,9 @@ blocks_are_sound(const struct tier_read *r)
 }
 
 /* A row that is gone was removed, or written over, while we read: in neither case is it what is
- * asked for. */
+ * asked for. Else this is a use of it. */
 static bool
-is_still_there(const struct tier_read *r)
+is_used(const struct tier_read *r)
 {
     return directory_touch(tier_of(r)->directory, &r->candidates[r->i].row, tier_now_s());
 }
@@ -263,7 +272,7 @@ judge(struct tier_read *r)
         if (read_again(r))
             return ONCE_MORE;
         forget(r, r->error ? "unreadable bytes" : "no sound record");
-    } else if (fits(r) && is_still_there(r)) {
+    } else if (fits(r) && is_used(r)) {
         if (!is_sound(r))
             forget(r, "a spoilt block");
         else if (is_complete(r)) {
@@ -441,7 +450,8 @@ tier_read_is_done(const struct tier_read *r)
 struct entry *
 tier_read_entry(struct tier_read *r)
 {
-    if (r->entry == NULL || !is_still_there(r)) /* removed since it was found? */
+    if (r->entry == NULL || /* or removed since it was found? */
+        !directory_holds(tier_of(r)->directory, &r->candidates[r->i].row))
         return NULL;
     entry_ref(r->entry);
     return r->entry;

@@ -124,6 +124,7 @@ piece_find(struct tier_read *r)
     if (piece_row(r, &r->record, x->from, &x->row)) {
         x->at = x->row.at + piece_head_bytes(r);
         x->end = piece_end(r);
+        (void)directory_touch(tier_of(r)->directory, &x->row, tier_now_s());
         return true;
     }
     stream_stop(r);
@@ -164,7 +165,6 @@ piece_open(struct tier_read *r)
         stop_at_spoilt(r);
         return false;
     }
-    (void)directory_touch(tier_of(r)->directory, &x->row, tier_now_s());
     return true;
 }
 
@@ -238,7 +238,7 @@ extent_pin(const struct tier_read *r)
 
     *p = (struct pin){tier_of(r), x->row.at, x->row.bytes};
     tier_pin(p->tier, p->at, p->n_bytes);
-    if (directory_touch(p->tier->directory, &x->row, tier_now_s()))
+    if (directory_holds(p->tier->directory, &x->row))
         return p;
     tier_unpin(p->tier, p->at, p->n_bytes);
     mem_free(p);
