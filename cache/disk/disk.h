@@ -81,7 +81,7 @@ struct tier {
     uint64_t sequence, puts_unflushed;
     int64_t pause_until_ms; /* after a fault */
     struct tier_window window;
-    bool purging;
+    bool purging, header_owed; /* header_owed: the file has an older generation */
     uint64_t scrub_at;
     int64_t scrub_again_s;
     /* --- for all --- */

@@ -116,7 +116,17 @@ job_clear(struct job *j)
     for (unsigned i = 0; i < t->n_rings; i++)
         t->rings[i].n_rows = 0;
     directory_clear(t->directory);
-    if (!tier_header_write(t))
+    t->header_owed = true;
+}
+
+/* Until the file says so itself a crash would undo a clear: it is tried again after each fault. */
+static void
+header_pay(struct tier *t)
+{
+    if (!t->header_owed || (tier_is_paused(t) && !atomic_load(&t->closing)))
+        return;
+    t->header_owed = !tier_header_write(t);
+    if (t->header_owed)
         tier_write_failed(t, "clearing");
 }
 
@@ -205,6 +215,7 @@ job_work(struct offload_job *job)
     struct tier *t = j->tier;
     bool goes_on = job_do(j);
 
+    header_pay(t);
     atomic_fetch_sub(&t->pending_bytes, j->bytes);
     j->bytes = 0;
     if (j->counted && atomic_fetch_sub(&t->pending_jobs, 1) == 1) /* nothing more comes at once */
