@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "cache/disk/bans.h"
 #include "cache/disk/file.h"
 #include "cache/disk/purge.h"
@@ -111,8 +112,11 @@ job_clear(struct job *j)
 {
     struct tier *t = j->tier;
 
-    if (atomic_exchange(&t->given_up, false)) /* what was asked for since then is void too */
+    if (atomic_exchange(&t->given_up, false)) { /* what was asked for since then is void too */
         atomic_fetch_add(&t->generation, 1);
+        log_event(LOG_WARN, "cache_dir %s: too slow for what is removed from it; it was emptied",
+                  t->path);
+    }
     for (unsigned i = 0; i < t->n_rings; i++)
         t->rings[i].n_rows = 0;
     directory_clear(t->directory);
@@ -160,6 +164,14 @@ job_rebuild(struct job *j)
     return t->purging;
 }
 
+static void
+job_tombstone(struct job *j)
+{
+    if (atomic_load(&j->tier->generation) == j->generation)
+        tier_tombstone(j->tier, j->hash);
+    atomic_fetch_sub(&j->tier->pending_tombstones, 1);
+}
+
 /* true: there is more of it. A file that is not known is not written. */
 static bool
 job_do(struct job *j)
@@ -176,9 +188,7 @@ job_do(struct job *j)
         job_put(j);
         return false;
     case TOMBSTONE:
-        if (atomic_load(&t->generation) == j->generation)
-            tier_tombstone(t, j->hash);
-        atomic_fetch_sub(&t->pending_tombstones, 1);
+        job_tombstone(j);
         return false;
     case PURGE:
         return job_purge(j);

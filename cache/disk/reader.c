@@ -450,8 +450,10 @@ tier_read_is_done(const struct tier_read *r)
 struct entry *
 tier_read_entry(struct tier_read *r)
 {
+    struct tier *t = tier_of(r);
+
     if (r->entry == NULL || /* or removed since it was found? */
-        !directory_holds(tier_of(r)->directory, &r->candidates[r->i].row))
+        !directory_holds(t->directory, &r->candidates[r->i].row) || tier_is_banned(t, &r->record))
         return NULL;
     entry_ref(r->entry);
     return r->entry;

@@ -1,7 +1,6 @@
 /* cache/disk/remove.c - at once for those who ask, and in the queue for the medium. */
 #include "cache/disk/remove.h"
 
-#include "base/log.h"
 #include "cache/disk/names.h"
 #include "cache/disk/queue.h"
 #include "cache/disk/removals.h"
@@ -18,26 +17,32 @@ tier_knows(struct tier *t, struct span uri)
     return directory_find(t->directory, hash[0], &row, 1) > 0;
 }
 
-void
-tier_clear(struct tier *t)
+/* As good as a new one: no record of another generation is served. */
+static void
+everything_is_void(struct tier *t)
 {
-    atomic_fetch_add(&t->generation, 1); /* as good as a new one */
+    atomic_fetch_add(&t->generation, 1);
     tier_all_removed(t);
-    directory_clear(t->directory);
     queue_clear(t);
 }
 
+void
+tier_clear(struct tier *t)
+{
+    everything_is_void(t);
+    directory_clear(t->directory);
+}
+
 /* Removals wait in memory until they are on the disk: were one of them lost, what is invalid would
- * be back. A disk that does not take them is not worth that. */
+ * be back. A disk that does not take them is not worth that. Others may hold a lock of theirs: the
+ * directory is emptied on the writer's thread. */
 static void
 give_up(struct tier *t)
 {
     if (atomic_exchange(&t->given_up, true))
         return;
-    log_event(LOG_WARN, "cache_dir %s: too slow for what is removed from it; it is emptied",
-              t->path);
     tier_early_drop(t);
-    tier_clear(t);
+    everything_is_void(t);
 }
 
 bool
