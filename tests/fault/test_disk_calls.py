@@ -57,6 +57,9 @@ class Disk(Scenario):
 
     def restart(self, kill):
         self.p.kill() if kill else self.p.stop()
+        self.start()
+
+    def start(self):
         if os.path.exists(self.p.path("cache.log")):
             os.unlink(self.p.path("cache.log"))
         self.p.start()
@@ -113,6 +116,24 @@ class Disk(Scenario):
         self.storm("sendfile", errno.EINVAL, errno.EIO)
         self.in_turn("sendfile", SHORT, errno.EAGAIN, errno.EPIPE)
 
+    def test_bodies_above_128_KB_are_sent_with_the_sizes_as_shipped(self):
+        o = self.origin(lambda q: storable(pattern(int(q.target[1:]))))
+        p = self.cuttle("cache_dir ufs %s/shipped 16" % self.folder,
+                        environment={"CUTTLE_FAULTS": os.path.join(self.folder, "plan")})
+        sizes = (100_000, 131_072, 131_073, 300_000)
+        for n in sizes:
+            self.get(p, o.url("/%d" % n))
+        p.stop()
+        os.unlink(p.path("cache.log"))
+        p.start()
+        wait_for(lambda: "objects known" in p.cache_log(), "the store to be known")
+        for _ in range(3):
+            for n in sizes:
+                self.plan.write(["sendfile"])            # counted, none fails
+                r = self.get(p, o.url("/%d" % n))
+                self.assertTrue(r.hit and r.body == pattern(n), n)
+                self.assertEqual(self.plan.end()[0] > 0, n > 131_072, n)
+
     def test_a_file_system_without_holes(self):
         self.plan.fail("fallocate", errno.EOPNOTSUPP, times=ALWAYS)
         self.restart(kill=False)
@@ -135,8 +156,7 @@ class Disk(Scenario):
                     self.p.stop()
                     seen, failed = self.plan.end()
                     self.assertGreater(failed, 0, "%s was made %d times" % (call, seen))
-                    self.p.start()
-                    self.ready()
+                    self.start()
                     self.everything()
             self.afterwards("%s: %d" % (call, error))
 
@@ -163,8 +183,7 @@ class Disk(Scenario):
             for name in os.listdir(self.folder + "/store"):
                 os.unlink("%s/store/%s" % (self.folder, name))
             self.plan.fail(call, error, skip=skip, times=1)
-            self.p.start()
-            self.ready()
+            self.start()
             self.everything()
             self.assertEqual(self.plan.end()[1], 1)
             self.afterwards("%s in a new store: %d" % (call, error))
@@ -179,8 +198,7 @@ class Disk(Scenario):
         others = itertools.count(N)
         wait_for(lambda: self.another_is_stored(next(others)), "the disk to be told again")
         self.p.kill()
-        self.p.start()
-        self.ready()
+        self.start()
         before = len(self.o.requests)
         for i in range(N):
             self.assertFalse(self.ask(i).hit, i)
@@ -205,8 +223,7 @@ class Disk(Scenario):
         self.assertEqual(len(self.o.requests), before + N)
         self.assertLess(self.p.stop(), 3)
         self.plan.end()
-        self.p.start()
-        self.ready()
+        self.start()
         for i in range(N):
             self.assertTrue(self.ask(i).hit, "what came after the purge is gone: %d" % i)
 
