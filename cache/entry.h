@@ -23,7 +23,9 @@ struct entry {
     uint64_t length;  /* of the body as announced, UINT64_MAX: not; never changes (entry_length) */
     bool hit;         /* since it became findable */
     bool on_disk;     /* it came from there: a tier has it */
-    _Atomic uint64_t chain; /* there, in pieces: their chain's number (cache/record.h); else 0 */
+    bool passing;     /* it came from there for the first time: memory is for what is used again */
+    _Atomic uint64_t
+        chain; /* there, in pieces: their chain's number (cache/disk/record.h); else 0 */
     uint32_t
         client; /* whom it was fetched for: its Set-Cookie is not for others; 0: nobody known */
     const struct part *part; /* NULL: the whole representation. Owned by the entry */

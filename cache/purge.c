@@ -1,7 +1,8 @@
 /* cache/purge.c - taking out on purpose: one key, all that start alike, everything.
  *
  * What is being fetched meanwhile may have left the origin before the change that made somebody ask
- * for this: those who wait for it asked before, and may have it, but it is not stored. */
+ * for this: those who wait for it asked before, and may have it, but it is not stored. The disk
+ * comes before memory, or what has just been read from there would be in memory again. */
 #include "base/check.h"
 #include "cache/shard.h"
 #include "cache/tier.h"
@@ -26,6 +27,7 @@ store_invalidate(struct store *s, const struct cache_key *key)
 {
     struct store_shard *shard = shard_of(s, key);
     struct store_node *node;
+    bool on_disk = s->tiers && tiers_remove(s->tiers, key->uri);
     struct list dead;
     unsigned n = 0;
 
@@ -36,9 +38,7 @@ store_invalidate(struct store *s, const struct cache_key *key)
         n = node_purge(s, shard, node, &dead);
     pthread_mutex_unlock(&shard->lock);
     shard_dead_release(&dead);
-    if (s->tiers && tiers_remove(s->tiers, key->uri))
-        n += n == 0;
-    return n;
+    return n ? n : on_disk;
 }
 
 /* ---- all that start alike ---- */

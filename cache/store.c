@@ -241,12 +241,14 @@ store_adopt(struct store *s, const struct cache_key *key, struct entry *e)
     struct store_node *node;
     struct list dead;
 
+    if (e->passing)
+        return;
     list_init(&dead);
     pthread_mutex_lock(&shard->lock);
     node = index_find(&shard->index, key);
     if (node == NULL)
         node = shard_node_add(s, shard, key);
-    if (shard_variant_with_spec(node, e->vary) == NULL)
+    if (shard_variant_with_spec(node, e->vary) == NULL && tiers_have(s->tiers, key->uri))
         shard_variant_add(s, shard, node, e, &dead);
     shard_node_settle(s, shard, node);
     pthread_mutex_unlock(&shard->lock);

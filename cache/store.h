@@ -5,8 +5,26 @@
  * fills (tickets) with waiters, and a memory of "not shareable" (RFC 9111 section 4, collapsed
  * requests). Exact LRU by bytes within a shard; the shard with the oldest tail gives way first.
  *
- * Lock order: shard lock -> body lock -> loop post lock. No callback and no I/O under a lock;
- * waiters are woken by loop_wake.
+ * Locks. A shard's lock is the outermost: no two of them are held at once, and nothing is held when
+ * one is taken. Under it others are taken, one at a time and for a few lines each: a loop's post
+ * lock, by loop_wake for the waiters of a ticket that ends; and by tiers_put, tiers_freshen,
+ * tiers_used, tiers_have and tiers_remove a directory's table, the list of early removals, the
+ * writer's queue. What those ask for is done on the writer's thread, which never comes back here.
+ *
+ * A body's lock is not among them: what the store asks of a body is atomic. That lock comes before
+ * a loop's post lock and no other (cache/body.h).
+ *
+ * Under a shard's lock there is no I/O, and callbacks only look: fits of store_lookup_part, fn of
+ * store_each. Entries are let go of after it, since the last reference frees a body. What is taken
+ * out on purpose leaves the disk first, without the lock, and then memory; what comes from the disk
+ * is adopted under it, if the disk has it still.
+ *
+ * Who outlives whom. An entry that is findable has a reference of its index; others may hold it
+ * longer than it is findable, and longer than the store, but store_* wants the store. A ticket ends
+ * before the store does, and so does a waiter. Tiers are closed when no loop runs any more and
+ * every tier_reader is freed, before or after store_free, which does not touch them; after
+ * tiers_close nothing else of the store may be called. Until then the writer's queue may hold
+ * entries too.
  *
  * Bytes are charged at publish (head, entry, node, table slot) and when the body completes
  * (store_charge), all against limit_bytes. */
@@ -28,7 +46,7 @@ struct store_options {
     /* how long a key that turned out not shareable goes uncollapsed; 0: 10 s */
     int64_t unshareable_ms;
     const struct evict_policy *policy; /* NULL: LRU */
-    struct tiers *tiers; /* what is complete is put there too; NULL: none. Outlives the store */
+    struct tiers *tiers;               /* what is complete is put there too; NULL: none */
 };
 
 struct store_waiter { /* inside its owner */
@@ -80,7 +98,8 @@ void store_freshen(struct store *s, struct ticket **t, struct entry *old, struct
  * an entry the waiters may still use although it is not stored (e.g. stale on arrival); NULL: none.
  * Ends the ticket. */
 void store_abandon(struct store *s, struct ticket **t, bool unshareable, struct entry *shared);
-/* An entry that came from a tier becomes findable, unless there is one already. */
+/* An entry that came from a tier becomes findable, unless there is one already, or it was never
+ * used there before. */
 void store_adopt(struct store *s, const struct cache_key *key, struct entry *e);
 void store_charge(struct store *s,
                   struct entry *e); /* the body grew or is complete: count it, evict others */

@@ -1,10 +1,10 @@
 /* cache/tier.h - a larger and slower place behind the store in memory: a disk.
  *
- * Each tier is one file in a folder of its own (cache/tier_log.c). Nothing here blocks a loop: what
- * is put is written by the tier's own thread, and what is read comes from the page cache at once or
- * from a pool of threads. A tier that fails costs what it holds, never the proxy: faults are
- * counted and told once in a while. All functions but tiers_new, tiers_add and tiers_close are for
- * any thread. */
+ * Each tier is one file in a folder of its own (cache/disk/front.c). Nothing here blocks a loop:
+ * what is put is written by the tier's own thread, and what is read comes from the page cache at
+ * once or from a pool of threads. A tier that fails costs what it holds, never the proxy: faults
+ * are counted and told once in a while. All functions but tiers_new, tiers_add and tiers_close are
+ * for any thread. */
 #ifndef CACHE_TIER_H
 #define CACHE_TIER_H
 
@@ -36,7 +36,8 @@ struct tier_stats {
 struct tiers *tiers_new(void);
 /* false: *why says why not; the others go on. */
 bool tiers_add(struct tiers *t, const struct tier_options *o, char *why, size_t why_bytes);
-/* Writes what is left, and a snapshot of what lies where. No reader is open any more. */
+/* Writes what is left, for five seconds and no longer, and a snapshot of what lies where. No reader
+ * is open any more, and nobody asks for anything. */
 void tiers_close(struct tiers **held);
 unsigned tiers_count(const struct tiers *t);
 void tiers_stats(struct tiers *t, unsigned i, struct tier_stats *out);
@@ -66,11 +67,12 @@ void tier_reader_free(struct tier_reader **held); /* ends all of its reads */
 
 struct tier_read;
 struct tier_wish {
-    uint64_t keep_bytes; /* bodies up to it are kept in memory, others pass */
+    uint64_t keep_bytes; /* bodies up to it are kept in memory, others pass, and so do those that
+                            are sent */
     uint64_t from, to;   /* a body that passes starts at `from` (at the block before it), as a part;
                             to:   the last byte known to be wanted, UINT64_MAX: all */
     bool parts;          /* parts will do as well; they are kept */
-    bool may_send;       /* the reader takes runs in files (cache/body.h) */
+    bool may_send;       /* the reader takes runs in files (cache/body.h): chains are sent */
 };
 /* Looks for what this request selects. task is queued when the outcome is there, unless it is there
  * at once. uri and request must last until then. NULL: there is nothing. */

@@ -46,13 +46,19 @@ enum call {
     PREADV2,
     SENDFILE,
     FALLOCATE,
+    OPENAT, /* also a folder's open */
+    FTRUNCATE,
+    FDATASYNC,
+    RENAMEAT,
     CALLS
 };
 
 enum {
+    SLOW_MS = 50,
     SHORT = 0,
     DROPPED = 10000, /* a write that says it was made, and was not: what a power cut leaves */
-    TORN = 10001     /* or only half of it */
+    TORN = 10001,    /* or only half of it */
+    SLOW = 10002     /* a read that takes SLOW_MS */
 };
 
 struct plan {               /* the order is known to test_calls.py */
@@ -90,6 +96,10 @@ static const int ERRORS[CALLS][6] = {
     [PREADV2] = {EIO, SHORT, EAGAIN, EINTR, EAGAIN, EOPNOTSUPP},
     [SENDFILE] = {EIO, SHORT, EAGAIN, EINTR, EINVAL, EPIPE},
     [FALLOCATE] = {EOPNOTSUPP, EIO, ENOSPC, EINTR, EOPNOTSUPP, EIO},
+    [OPENAT] = {EMFILE, ENFILE, ENOMEM, EACCES, EIO, EMFILE},
+    [FTRUNCATE] = {ENOSPC, EIO, EINTR, ENOSPC, EIO, EPERM},
+    [FDATASYNC] = {EIO, ENOSPC, EIO, ENOSPC, EIO, EIO},
+    [RENAMEAT] = {ENOSPC, EIO, EACCES, ENOSPC, EIO, EROFS},
 };
 
 __attribute__((constructor)) static void
@@ -336,7 +346,7 @@ TAKE(int, open, const char *path, int flags, ...)
     if (flags & (O_CREAT | O_TMPFILE))
         mode = va_arg(more, int);
     va_end(more);
-    return fails(OPEN, &error)
+    return fails(flags & O_DIRECTORY ? OPENAT : OPEN, &error)
                ? failure(error)
                : ((int (*)(const char *, int, ...))next_of(&next_open, "open"))(path, flags, mode);
 }
@@ -393,6 +403,10 @@ TAKE(ssize_t, pread, int fd, void *at, size_t n, off_t offset)
 
     if (!fails(PREAD, &error))
         return NEXT(pread)(fd, at, n, offset);
+    if (error == SLOW) {
+        (void)poll(NULL, 0, SLOW_MS);
+        return NEXT(pread)(fd, at, n, offset);
+    }
     return error == SHORT ? NEXT(pread)(fd, at, n ? 1 : 0, offset) : failure(error);
 }
 
@@ -412,6 +426,41 @@ TAKE(ssize_t, sendfile, int to, int from, off_t *offset, size_t n)
     if (!fails(SENDFILE, &error))
         return NEXT(sendfile)(to, from, offset, n);
     return error == SHORT ? NEXT(sendfile)(to, from, offset, n ? 1 : 0) : failure(error);
+}
+
+TAKE(int, openat, int at, const char *path, int flags, ...)
+{
+    int error, mode = 0;
+    va_list more;
+
+    va_start(more, flags);
+    if (flags & (O_CREAT | O_TMPFILE))
+        mode = va_arg(more, int);
+    va_end(more);
+    return fails(OPENAT, &error) ? failure(error)
+                                 : ((int (*)(int, const char *, int, ...))next_of(
+                                       &next_openat, "openat"))(at, path, flags, mode);
+}
+
+TAKE(int, ftruncate, int fd, off_t n)
+{
+    int error;
+
+    return fails(FTRUNCATE, &error) ? failure(error) : NEXT(ftruncate)(fd, n);
+}
+
+TAKE(int, fdatasync, int fd)
+{
+    int error;
+
+    return fails(FDATASYNC, &error) ? failure(error) : NEXT(fdatasync)(fd);
+}
+
+TAKE(int, renameat, int from, const char *name, int to, const char *becomes)
+{
+    int error;
+
+    return fails(RENAMEAT, &error) ? failure(error) : NEXT(renameat)(from, name, to, becomes);
 }
 
 TAKE(int, fallocate, int fd, int mode, off_t offset, off_t n)

@@ -6,9 +6,9 @@
 #include <xxhash.h>
 
 #include "base/check.h"
-#include "cache/record.h"
+#include "cache/disk/record.h"
 
-enum { AT_IMAGE_SUM = 8, AT_FIXED_SUM = 144, FIXED_BYTES = 152 }; /* as in cache/record.c */
+enum { AT_IMAGE_SUM = 8, AT_FIXED_SUM = 144, FIXED_BYTES = 152 }; /* as in cache/disk/record.c */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

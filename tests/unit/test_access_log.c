@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -312,19 +313,50 @@ a_pipe_without_reader_is_refused_and_a_dead_one_is_survived(void **state)
     log_show(LOG_NOTE);
 }
 
-/* /dev/full takes nothing: a full disk. */
+static void
+files_may_grow_to(rlim_t n_bytes)
+{
+    struct rlimit r;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &r), 0);
+    r.rlim_cur = n_bytes == RLIM_INFINITY ? r.rlim_max : n_bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &r), 0);
+}
+
+static void
+wait_until_it_has(const char *name, off_t n_bytes)
+{
+    struct stat s = {0};
+
+    for (int i = 0; i < 5000 && s.st_size < n_bytes; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        assert_int_equal(stat(in_folder(name), &s), 0);
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL); /* and its writer has given up */
+}
+
+/* It is full in the middle of a line, and then there is room again. */
 static void
 a_full_disk_is_survived(void **state)
 {
-    char error[200];
-    struct access_log *l = access_log_open("/dev/full", error, sizeof error);
+    struct access_log *l = open_log("log");
     struct access_log_buffer *b = access_log_buffer_new(l);
 
-    add_line(b, "lost\n");
+    files_may_grow_to(13);
     log_show(LOG_FATAL);
+    add_line(b, "whole\n");
+    add_line(b, "cut short, and the rest is lost\n");
+    access_log_buffer_flush(b);
+    wait_until_it_has("log", 13);
+    add_line(b, "lost\n");
+    access_log_buffer_flush(b);
+    wait_until_it_has("log", 13);
+    files_may_grow_to(RLIM_INFINITY);
+    add_line(b, "kept\n");
     access_log_buffer_free(&b);
     access_log_close(&l);
     log_show(LOG_NOTE);
+    assert_file("log", "whole\ncut sho\nkept\n");
 }
 
 static void
@@ -366,12 +398,13 @@ main(void)
         IN_FOLDER(workers_and_rotations_lose_tear_and_double_nothing),
         IN_FOLDER(a_pipe_nobody_reads_stops_nobody),
         IN_FOLDER(a_pipe_without_reader_is_refused_and_a_dead_one_is_survived),
-        cmocka_unit_test(a_full_disk_is_survived),
+        IN_FOLDER(a_full_disk_is_survived),
         cmocka_unit_test(none_takes_everything),
         cmocka_unit_test(every_descriptor_is_given_back),
     };
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     fds_start(0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* tests/unit/test_directory.c - what lies where on disk (cache/directory.h). */
-#include "cache/directory.h"
+/* tests/unit/test_directory.c - what lies where on disk (cache/disk/directory.h). */
+#include "cache/disk/directory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

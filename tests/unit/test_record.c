@@ -1,5 +1,5 @@
-/* tests/unit/test_record.c - records on disk (cache/record.h). */
-#include "cache/record.h"
+/* tests/unit/test_record.c - records on disk (cache/disk/record.h). */
+#include "cache/disk/record.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,6 +79,21 @@ what_is_encoded_is_decoded(void **state)
 }
 
 static void
+a_ban_has_a_prefix_and_nothing_else(void **state)
+{
+    struct record r = {.kind = RECORD_BAN, .sequence = 9, .uri = SPAN("http://o.example/a/")}, got;
+    size_t n, head_bytes;
+    char *bytes = encoded(&r, &n);
+
+    assert_int_equal(record_decode(span_of(bytes, n), &got, &head_bytes), RECORD_OK);
+    assert_int_equal(got.kind, RECORD_BAN);
+    assert_int_equal(got.status, 0);
+    assert_int_equal(record_bytes(&got), n);
+    assert_same(got.uri, r.uri);
+    free(bytes);
+}
+
+static void
 sizes_are_aligned(void **state)
 {
     struct record r = example();
@@ -139,6 +154,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_encoded_is_decoded),
+        cmocka_unit_test(a_ban_has_a_prefix_and_nothing_else),
         cmocka_unit_test(sizes_are_aligned),
         cmocka_unit_test(every_flipped_bit_is_noticed),
         cmocka_unit_test(what_ends_too_early_is_no_record_yet),

@@ -1,10 +1,14 @@
-/* cache/tier_write.c - responses as records, onto a tier's rings; all on the tier's own thread. */
+/* cache/disk/writer.c - responses as records, onto a tier's rings; all on the tier's own thread. */
 #include <stdlib.h>
 #include <xxhash.h>
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "cache/tier_ring.h"
+#include "cache/disk/bans.h"
+#include "cache/disk/file.h"
+#include "cache/disk/names.h"
+#include "cache/disk/ring.h"
+#include "cache/disk/writer.h"
 
 /* ---- records ---- */
 
@@ -20,20 +24,29 @@ sums_of(struct span body, uint64_t *sums)
 }
 
 /* A record with no head and no body, behind which what came before is void. */
-static void
-void_emit(struct tier_ring *g, const uint64_t digest[2])
+static bool
+void_emit(struct tier_ring *g, struct record *r)
 {
     struct tier *t = g->tier;
-    struct record r = {.generation = atomic_load(&t->generation), .digest = {digest[0], digest[1]}};
     char *head;
 
-    if (tier_is_paused(t) || !tier_ring_reserve(g, record_bytes(&r)))
-        return;
-    r.sequence = ++t->sequence;
-    head = mem_alloc(record_head_bytes(&r));
-    record_encode(&r, NULL, head);
-    tier_ring_emit(g, head, record_head_bytes(&r));
+    r->generation = atomic_load(&t->generation);
+    if (tier_is_paused(t) || !tier_ring_reserve(g, record_bytes(r)))
+        return false;
+    r->sequence = ++t->sequence;
+    head = mem_alloc(record_head_bytes(r));
+    record_encode(r, NULL, head);
+    tier_ring_emit(g, head, record_head_bytes(r));
     mem_free(head);
+    return true;
+}
+
+static void
+key_is_void(struct tier_ring *g, const uint64_t digest[2])
+{
+    struct record r = {.digest = {digest[0], digest[1]}};
+
+    (void)void_emit(g, &r);
 }
 
 /* In one ring the older version is written over before the newer one is. In two that is not so: one
@@ -46,7 +59,7 @@ older_is_void(struct tier *t, const struct tier_ring *g, const struct record *r)
 
     for (unsigned i = 0; i < n; i++)
         if (tier_ring_at(t, rows[i].at) != g) {
-            void_emit(tier_ring_at(t, rows[i].at), r->digest);
+            key_is_void(tier_ring_at(t, rows[i].at), r->digest);
             return;
         }
 }
@@ -190,8 +203,8 @@ head_at(struct tier *t, const struct directory_row *row, const struct record *wa
     if (disk_read_at(t->fd, row->at, bytes, n) &&
         record_decode(span_of(bytes, n), old, &head_bytes) == RECORD_OK &&
         old->kind != RECORD_PIECE && old->generation == wanted->generation &&
-        span_eq(old->uri, wanted->uri) && span_eq(old->vary, wanted->vary) &&
-        record_length(old) == length)
+        span_eq(old->uri, wanted->uri) && !tier_is_banned(t, old) &&
+        span_eq(old->vary, wanted->vary) && record_length(old) == length)
         return bytes;
     mem_free(bytes);
     return NULL;
@@ -283,5 +296,18 @@ tier_tombstone(struct tier *t, const uint64_t hash[2])
     (void)directory_remove_all(t->directory, hash[0]);
     tier_rows_forget(t, hash[0]);
     for (unsigned i = 0; i < t->n_rings; i++)
-        void_emit(&t->rings[i], hash);
+        key_is_void(&t->rings[i], hash);
+}
+
+bool
+tier_append_ban(struct tier *t, struct span prefix)
+{
+    uint64_t faults = atomic_load(&t->write_faults);
+    struct record r = {.kind = RECORD_BAN, .uri = prefix};
+    bool written = true;
+
+    for (unsigned i = 0; i < t->n_rings; i++)
+        written = void_emit(&t->rings[i], &r) && written;
+    tier_flush(t);
+    return written && atomic_load(&t->write_faults) == faults;
 }

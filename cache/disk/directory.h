@@ -1,10 +1,10 @@
-/* cache/directory.h - what lies where on a disk tier: at most 32 bytes an object. No I/O.
+/* cache/disk/directory.h - what lies where on a disk tier: at most 32 bytes an object. No I/O.
  *
  * Found by a 64-bit hash of the key; whether it is that key is only known from the record itself.
  * Several rows of one hash are variants, told apart by a 24-bit tag. Thread-safe: 64 tables, each
  * under its own lock, so that growing one is a short pause for few. */
-#ifndef CACHE_DIRECTORY_H
-#define CACHE_DIRECTORY_H
+#ifndef CACHE_DISK_DIRECTORY_H
+#define CACHE_DISK_DIRECTORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,7 +31,8 @@ void directory_reserve(struct directory *d, uint64_t rows);
 void directory_put(struct directory *d, const struct directory_row *row);
 unsigned directory_find(struct directory *d, uint64_t hash, struct directory_row *out,
                         unsigned max); /* newest first; touches nothing */
-/* false: it does not lie there any more. */
+/* false: it does not lie there any more. The second counts as a use. */
+bool directory_holds(struct directory *d, const struct directory_row *row);
 bool directory_touch(struct directory *d, const struct directory_row *row, uint32_t now_s);
 /* All its bytes are as they were written. */
 void directory_check(struct directory *d, const struct directory_row *row);
@@ -46,6 +47,8 @@ void directory_take_range(struct directory *d, uint64_t from, uint64_t to,
 /* All rows, table by table under its lock: copy what you need. */
 void directory_each(struct directory *d, void (*fn)(void *arg, const struct directory_row *row),
                     void *arg);
+/* All rows that start in [from, to), by place; the caller frees them. */
+struct directory_row *directory_rows_in(struct directory *d, uint64_t from, uint64_t to, size_t *n);
 uint64_t directory_count(struct directory *d); /* objects: rows that are no pieces */
 uint64_t directory_rows(struct directory *d);
 uint64_t directory_live_bytes(struct directory *d); /* of the records that can be found */

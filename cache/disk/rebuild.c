@@ -1,4 +1,4 @@
-/* cache/tier_rebuild.c - knowing again what a file holds.
+/* cache/disk/rebuild.c - knowing again what a file holds.
  *
  * After an orderly end a snapshot of the directory is there; it is used once and removed, so that a
  * crash later cannot bring back an old one. Without it the records themselves are read: from the
@@ -15,7 +15,13 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "cache/tier_ring.h"
+#include "cache/disk/bans.h"
+#include "cache/disk/file.h"
+#include "cache/disk/names.h"
+#include "cache/disk/rebuild.h"
+#include "cache/disk/removals.h"
+#include "cache/disk/ring.h"
+#include "cache/disk/writer.h"
 
 #define SNAPSHOT_MAGIC "CUTTLE-K"
 #define WINDOW (1u << 20)
@@ -88,7 +94,7 @@ tier_snapshot(struct tier *t)
                                 .n_rings = t->n_rings,
                                 .sequence = t->sequence};
 
-    if (!atomic_load(&t->ready))
+    if (!atomic_load(&t->ready) || tier_has_bans(t)) /* the records tell of both */
         return;
     memcpy(h.magic, SNAPSHOT_MAGIC, sizeof h.magic);
     for (unsigned i = 0; i < t->n_rings; i++) {
@@ -187,7 +193,7 @@ snapshot_read(struct tier *t)
 struct found {
     uint64_t hash, at, bytes, sequence;
     uint32_t tag, used_s;
-    bool tombstone, piece;
+    bool tombstone, piece, ban;
 };
 
 struct scan {
@@ -240,7 +246,8 @@ found_add(struct scan *s, uint64_t at, const struct record *r)
                                    .tag = tier_tag(r->vary, r->is_part ? &part : NULL),
                                    .used_s = (uint32_t)(r->response_wall_ms / 1000),
                                    .tombstone = r->kind == RECORD_WHOLE && r->status == 0,
-                                   .piece = r->kind == RECORD_PIECE};
+                                   .piece = r->kind == RECORD_PIECE,
+                                   .ban = r->kind == RECORD_BAN};
 }
 
 /* A head image larger than the window is read by itself. */
@@ -280,23 +287,35 @@ skip_nothing(struct scan *s, uint64_t at)
                                : at;
 }
 
-static void
+/* The file stays as it is, for the next start, as long as nobody has asked for a change of it. */
+static bool
+may_stop(struct tier *t)
+{
+    return atomic_load(&t->closing) && atomic_load(&t->pending_bytes) == 0 && !tier_has_bans(t) &&
+           tier_early_is_empty(t);
+}
+
+/* false: it was not read to its end. */
+static bool
 scan_file(struct scan *s)
 {
     uint64_t at = TIER_BASE;
 
-    while (at + RECORD_ALIGN <= s->t->bytes) {
+    while (at + RECORD_ALIGN <= s->t->bytes && !may_stop(s->t)) {
         struct record r;
         char *own;
 
         if (decode_at(s, at, &r, &own) == RECORD_OK && is_ours(s, &r) &&
             record_bytes(&r) <= s->t->bytes - at) {
             found_add(s, at, &r);
+            if (r.kind == RECORD_BAN)
+                tier_ban_again(s->t, &r);
             at += record_bytes(&r);
         } else
             at = skip_nothing(s, at);
         mem_free(own);
     }
+    return at + RECORD_ALIGN > s->t->bytes;
 }
 
 static int
@@ -324,7 +343,7 @@ scan_use(struct tier *t, struct scan *s)
 
         if (s->at[i].tombstone)
             (void)directory_remove_all(t->directory, row.hash);
-        else
+        else if (!s->at[i].ban)
             directory_put(t->directory, &row);
     }
     if (s->n == 0)
@@ -338,31 +357,13 @@ scan_use(struct tier *t, struct scan *s)
     }
 }
 
-/* What was removed meanwhile; NULL: nothing more, and from now on removing is tiers_remove's own
- * business. */
-static uint64_t (*early_take(struct tier *t, size_t *n))[2]
-{
-    uint64_t(*early)[2];
-
-    pthread_mutex_lock(&t->early_lock);
-    early = t->n_early ? t->early : NULL;
-    *n = t->n_early;
-    if (early) {
-        t->early = NULL;
-        t->n_early = t->early_room = 0;
-    } else
-        atomic_store(&t->ready, true);
-    pthread_mutex_unlock(&t->early_lock);
-    return early;
-}
-
 static void
 forget_early(struct tier *t)
 {
     uint64_t(*early)[2];
     size_t n;
 
-    while ((early = early_take(t, &n)) != NULL) {
+    while ((early = tier_early_take(t, &n)) != NULL) {
         for (size_t i = 0; i < n; i++)
             tier_tombstone(t, early[i]);
         mem_free(early);
@@ -384,23 +385,31 @@ show_places(struct tier *t)
     directory_each(t->directory, row_end, t);
     for (unsigned i = 0; i < t->n_rings; i++)
         tier_ring_show(&t->rings[i]);
+    tier_free_show(t);
+}
+
+static bool
+rebuild_from_records(struct tier *t)
+{
+    struct scan s = {.t = t, .window = mem_alloc(WINDOW)};
+    bool whole = scan_file(&s);
+
+    if (whole)
+        scan_use(t, &s);
+    mem_free(s.window);
+    mem_free(s.at);
+    return whole;
 }
 
 void
 tier_rebuild(struct tier *t)
 {
-    struct scan s = {.t = t};
     int64_t from_ns = clock_exact_mono_ns();
     bool known = t->made || snapshot_read(t);
 
     (void)unlinkat(t->folder, "cuttle.index", 0);
-    if (!known) {
-        s.window = mem_alloc(WINDOW);
-        scan_file(&s);
-        scan_use(t, &s);
-        mem_free(s.window);
-        mem_free(s.at);
-    }
+    if (!known && !rebuild_from_records(t))
+        return;
     show_places(t);
     forget_early(t);
     log_event(LOG_NOTE, "cache_dir %s: %llu objects known %s, %.2f s", t->path,

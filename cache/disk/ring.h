@@ -1,9 +1,9 @@
-/* cache/tier_ring.h - a stretch of a tier's file, written round and round. Private to the tier; on
+/* cache/disk/ring.h - a stretch of a tier's file, written round and round. Private to the tier; on
  * the writer's thread, but for pins. */
-#ifndef CACHE_TIER_RING_H
-#define CACHE_TIER_RING_H
+#ifndef CACHE_DISK_RING_H
+#define CACHE_DISK_RING_H
 
-#include "cache/tier_private.h"
+#include "cache/disk/disk.h"
 
 void tier_rings_init(struct tier *t, bool two);
 void tier_rings_free(struct tier *t);
@@ -20,6 +20,14 @@ void tier_ring_row(struct tier_ring *g, const struct directory_row *row);
 void tier_ring_flush(struct tier_ring *g);
 void tier_ring_show(struct tier_ring *g); /* for reports */
 void tier_rows_forget(struct tier *t, uint64_t hash);
+void tier_free_show(struct tier *t); /* for the choice among several */
+void tier_flush(struct tier *t);     /* what was appended can be found from now on */
+void tier_write_failed(struct tier *t, const char *what);
 bool tier_is_paused(const struct tier *t);
+
+/* Any thread: bytes [at, at + n_bytes) stay what they are until they are unpinned, if the row that
+ * names them is still there after pinning. */
+void tier_pin(struct tier *t, uint64_t at, uint64_t n_bytes);
+void tier_unpin(struct tier *t, uint64_t at, uint64_t n_bytes);
 
 #endif

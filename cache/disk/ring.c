@@ -1,4 +1,4 @@
-/* cache/tier_ring.c - a stretch of a tier's file, written round and round by its own thread.
+/* cache/disk/ring.c - a stretch of a tier's file, written round and round by its own thread.
  *
  * Records are appended, small ones together. Before a region is written over, its rows leave the
  * directory; those that are worth it are read and appended again. A reader that copies finds other
@@ -13,7 +13,7 @@
  * to the main one.
  *
  * A fault in writing costs the batch and a pause; reading goes on. */
-#include "cache/tier_ring.h"
+#include "cache/disk/ring.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +23,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "cache/disk/bans.h"
+#include "cache/disk/file.h"
+#include "cache/disk/names.h"
 #include "cache/ghost.h"
 
 #define PAUSE_MS 1000
@@ -157,12 +160,21 @@ tier_ring_flush(struct tier_ring *g)
 }
 
 void
+tier_free_show(struct tier *t)
+{
+    uint64_t live = directory_live_bytes(t->directory), room = t->bytes - TIER_BASE;
+
+    atomic_store(&t->free_bytes, live < room ? room - live : 0);
+}
+
+void
 tier_flush(struct tier *t)
 {
     for (unsigned i = 0; i < t->n_rings; i++)
         tier_ring_flush(&t->rings[i]);
     atomic_fetch_add(&t->puts, t->puts_unflushed);
     t->puts_unflushed = 0;
+    tier_free_show(t);
 }
 
 void
@@ -287,7 +299,8 @@ move(struct tier_ring *to, const struct directory_row *row, struct span bytes)
     size_t head_bytes;
     char *head;
 
-    if (record_decode(bytes, &r, &head_bytes) != RECORD_OK || record_bytes(&r) != row->bytes)
+    if (record_decode(bytes, &r, &head_bytes) != RECORD_OK || record_bytes(&r) != row->bytes ||
+        tier_ban_takes(t, &r))
         return;
     r.sequence = ++t->sequence;
     sums = mem_alloc(r.sums.n + 1);

@@ -1,4 +1,4 @@
-/* cache/record.h - one stored response as bytes on a disk: a head image, then the body. Pure.
+/* cache/disk/record.h - one stored response as bytes on a disk: a head image, then the body. Pure.
  *
  * Little-endian, everything on RECORD_ALIGN. The head image has a fixed part with a checksum of its
  * own, so that lengths are never believed from garbage, and one over the whole image; it is whole
@@ -7,8 +7,8 @@
  *
  * A large body is a chain: pieces, each a record with a digest of its own, and a record with the
  * head and no body, written when all pieces are, that names them by the chain's number. */
-#ifndef CACHE_RECORD_H
-#define CACHE_RECORD_H
+#ifndef CACHE_DISK_RECORD_H
+#define CACHE_DISK_RECORD_H
 
 #include "base/span.h"
 
@@ -16,7 +16,12 @@
 #define RECORD_BLOCK 65536
 #define RECORD_VERSION 2
 
-enum record_kind { RECORD_WHOLE, RECORD_PIECE, RECORD_CHAIN };
+enum record_kind {
+    RECORD_WHOLE,
+    RECORD_PIECE,
+    RECORD_CHAIN,
+    RECORD_BAN /* what came before it and starts with its URI is void */
+};
 
 struct record {
     uint64_t digest[2];  /* of the key, seeded by the store's file */

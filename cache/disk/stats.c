@@ -1,6 +1,6 @@
-/* cache/tier_stats.c - what a tier tells of itself. */
+/* cache/disk/stats.c - what a tier tells of itself. */
+#include "cache/disk/names.h"
 #include "cache/ghost.h"
-#include "cache/tier_private.h"
 
 static void
 oldest(void *arg, const struct directory_row *row)

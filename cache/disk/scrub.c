@@ -1,4 +1,4 @@
-/* cache/tier_scrub.c - in idle time, a region after the other is read and judged.
+/* cache/disk/scrub.c - in idle time, a region after the other is read and judged.
  *
  * What a disk has lost is noticed before somebody asks for it, and what is sound may be sent unread
  * from then on. Once round, it rests for a day. */
@@ -8,50 +8,12 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "cache/tier_private.h"
+#include "cache/disk/file.h"
+#include "cache/disk/names.h"
+#include "cache/disk/scrub.h"
 
 #define REST_S 86400
 #define TELL_MS 10000
-
-struct within {
-    uint64_t from, to;
-    struct directory_row *rows;
-    size_t n, room;
-};
-
-static void
-row_within(void *arg, const struct directory_row *row)
-{
-    struct within *w = arg;
-
-    if (row->at < w->from || row->at >= w->to)
-        return;
-    if (w->n == w->room) {
-        w->room = w->room ? w->room * 2 : 256;
-        w->rows = mem_realloc(w->rows, w->room * sizeof *w->rows);
-    }
-    w->rows[w->n++] = *row;
-}
-
-static int
-by_place(const void *a, const void *b)
-{
-    uint64_t x = ((const struct directory_row *)a)->at, y = ((const struct directory_row *)b)->at;
-
-    return (x > y) - (x < y);
-}
-
-struct directory_row *
-tier_rows_in(struct tier *t, uint64_t from, uint64_t to, size_t *n)
-{
-    struct within w = {.from = from, .to = to};
-
-    directory_each(t->directory, row_within, &w);
-    if (w.n)
-        qsort(w.rows, w.n, sizeof *w.rows, by_place);
-    *n = w.n;
-    return w.rows;
-}
 
 /* Bytes that only we wanted do not stay in the page cache in place of others. */
 static bool
@@ -118,7 +80,7 @@ region_judge(struct tier *t, const struct directory_row *rows, size_t n)
     bool disturbed = false;
 
     for (size_t i = 0; i < n && !disturbed; i++) {
-        disturbed = atomic_load(&t->pending_jobs) > 1;
+        disturbed = atomic_load(&t->pending_jobs) > 1 || atomic_load(&t->closing);
         t->scrub_at = rows[i].at;
         if (!disturbed)
             row_judge(t, &rows[i], &bytes, &room);
@@ -137,7 +99,7 @@ tier_scrub(struct tier *t)
     atomic_store(&t->scrubbing, false);
     if (tier_wall_ms() / 1000 < t->scrub_again_s)
         return;
-    rows = tier_rows_in(t, t->scrub_at, end, &n);
+    rows = directory_rows_in(t->directory, t->scrub_at, end, &n);
     if (!region_judge(t, rows, n))
         t->scrub_at = end;
     mem_free(rows);

@@ -1,8 +1,8 @@
-/* cache/record.c - encoding and decoding of records.
+/* cache/disk/record.c - encoding and decoding of records.
  *
  * The fixed part is 152 bytes: magic, version, checksums, numbers, the lengths of the texts. The
  * texts follow in the order of the struct, then the sums, then zeros up to the alignment. */
-#include "cache/record.h"
+#include "cache/disk/record.h"
 
 #include <string.h>
 #include <xxhash.h>
@@ -178,7 +178,7 @@ numbers_are_sound(const struct fixed *f)
         if (f->texts[i] >= TEXT_MAX)
             return false;
     return f->body_bytes <= BODY_MAX && f->chain_bytes <= BODY_MAX && f->flags <= FLAGS_MAX &&
-           f->flags >> KIND_AT <= RECORD_CHAIN && f->head_bytes % RECORD_ALIGN == 0 &&
+           f->flags >> KIND_AT <= RECORD_BAN && f->head_bytes % RECORD_ALIGN == 0 &&
            f->head_bytes < HEAD_MAX && image_needs(f) <= f->head_bytes;
 }
 

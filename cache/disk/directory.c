@@ -1,11 +1,12 @@
-/* cache/directory.c - rows of 24 bytes in open-addressed tables.
+/* cache/disk/directory.c - rows of 24 bytes in open-addressed tables.
  *
  * A table is filled to 85 % and grows by an eighth, which keeps the memory of a row between 28 and
  * 32 bytes. Rows are searched one after the other from the place their hash names; taking one out
  * moves those behind it up, so there are no tombstones. */
-#include "cache/directory.h"
+#include "cache/disk/directory.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -260,6 +261,17 @@ mark_checked(struct slot *s, uint32_t arg)
     s->units |= CHECKED_BIT;
 }
 
+static void
+mark_nothing(struct slot *s, uint32_t arg)
+{
+}
+
+bool
+directory_holds(struct directory *d, const struct directory_row *row)
+{
+    return slot_mark(d, row, mark_nothing, 0);
+}
+
 bool
 directory_touch(struct directory *d, const struct directory_row *row, uint32_t now_s)
 {
@@ -366,6 +378,46 @@ directory_each(struct directory *d, void (*fn)(void *arg, const struct directory
             }
         pthread_mutex_unlock(&t->lock);
     }
+}
+
+struct within {
+    uint64_t from, to;
+    struct directory_row *rows;
+    size_t n, room;
+};
+
+static void
+row_within(void *arg, const struct directory_row *row)
+{
+    struct within *w = arg;
+
+    if (row->at < w->from || row->at >= w->to)
+        return;
+    if (w->n == w->room) {
+        w->room = w->room ? w->room * 2 : 256;
+        w->rows = mem_realloc(w->rows, w->room * sizeof *w->rows);
+    }
+    w->rows[w->n++] = *row;
+}
+
+static int
+by_place(const void *a, const void *b)
+{
+    uint64_t x = ((const struct directory_row *)a)->at, y = ((const struct directory_row *)b)->at;
+
+    return (x > y) - (x < y);
+}
+
+struct directory_row *
+directory_rows_in(struct directory *d, uint64_t from, uint64_t to, size_t *n)
+{
+    struct within w = {.from = from, .to = to};
+
+    directory_each(d, row_within, &w);
+    if (w.n)
+        qsort(w.rows, w.n, sizeof *w.rows, by_place);
+    *n = w.n;
+    return w.rows;
 }
 
 static uint64_t

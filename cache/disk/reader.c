@@ -1,68 +1,20 @@
-/* cache/tier_read.c - from a record on disk to an entry.
+/* cache/disk/reader.c - from a record on disk to an entry.
  *
  * What the page cache has is read at once (preadv2 with RWF_NOWAIT); else one of the pool's threads
  * reads. A small record is read into the chunk that becomes the body's; each of its blocks is
  * judged before anybody sees it, the first time after a start. Later times its row is asked again
  * after the reading: what still lies where it lay has not been written over meanwhile. */
-#include <errno.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/log.h"
-#include "cache/tier_read_private.h"
+#include "cache/disk/bans.h"
+#include "cache/disk/names.h"
+#include "cache/disk/read.h"
+#include "cache/disk/spool.h"
 #include "cache/vary.h"
 
 #define FIRST_BYTES (TIER_WHOLE_MAX + 4096) /* read with the head: most records are whole in it */
-#define TELL_MS 10000
 
 static void go_on(struct tier_read *r);
-
-/* ---- getting bytes ---- */
-
-static void
-read_rest(struct tier_read *r)
-{
-    while (r->got < r->wanted) {
-        ssize_t n = pread(tier_of(r)->fd, r->chunk->bytes + r->got, r->wanted - r->got,
-                          (off_t)(r->at + r->got));
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            r->error = n < 0 ? errno : EIO;
-            return;
-        }
-        r->got += (size_t)n;
-    }
-}
-
-static void
-job_work(struct offload_job *job)
-{
-    struct tier_read *r = LIST_OWNER(job, struct tier_read, job);
-
-    if (r->phase == STREAMING && r->awaited == AWAITS_CHECK)
-        tier_stream_check(r);
-    else
-        read_rest(r);
-}
-
-/* What is in memory already. true: that is all of it. */
-static bool
-read_at_once(struct tier_read *r)
-{
-    while (r->got < r->wanted) {
-        struct iovec v = {r->chunk->bytes + r->got, r->wanted - r->got};
-        ssize_t n = preadv2(tier_of(r)->fd, &v, 1, (off_t)(r->at + r->got), RWF_NOWAIT);
-
-        if (n <= 0)
-            return false;
-        r->got += (size_t)n;
-    }
-    return true;
-}
 
 static void
 job_done(void *owner)
@@ -71,25 +23,6 @@ job_done(void *owner)
 
     r->in_flight = false;
     go_on(r);
-}
-
-bool
-tier_fetch(struct tier_read *r, uint64_t at, size_t n_bytes)
-{
-    if (r->room < n_bytes) {
-        chunk_unref(&r->chunk);
-        r->chunk = chunk_new(n_bytes, 0);
-        r->room = n_bytes;
-    }
-    r->at = at;
-    r->wanted = n_bytes;
-    r->got = 0;
-    r->error = 0;
-    if (read_at_once(r))
-        return true;
-    r->in_flight = true;
-    offload_submit(r->reader->tiers->readers, &r->job);
-    return false;
 }
 
 /* ---- the end ---- */
@@ -111,19 +44,6 @@ tier_read_free(struct tier_read *r)
     mem_free(r->extent.head);
     mem_free(r->head);
     mem_free(r);
-}
-
-/* The record is not what its row promised: written over, or spoilt. */
-void
-tier_forget_row(struct tier_read *r, const struct directory_row *row, const char *why)
-{
-    struct tier *t = tier_of(r);
-
-    if (directory_remove(t->directory, row->hash, row->at)) {
-        atomic_fetch_add(&t->bad_records, 1);
-        log_event_every(TELL_MS, LOG_WARN, "cache_dir %s: %s at %llu; the object is dropped",
-                        t->path, why, (unsigned long long)row->at);
-    }
 }
 
 static void
@@ -180,10 +100,19 @@ fits(struct tier_read *r)
     return !k->is_part || part_will_do(r);
 }
 
+/* From the page cache, without a copy: from some length on that is cheaper than memory of our own,
+ * and what is so long is a chain. */
+static bool
+is_sent(const struct tier_read *r)
+{
+    return r->record.kind == RECORD_CHAIN && !r->record.is_part && r->wish.may_send &&
+           tier_of(r)->may_send;
+}
+
 static bool
 is_kept(const struct tier_read *r)
 {
-    return r->length <= r->wish.keep_bytes || r->record.is_part;
+    return r->record.is_part || (r->length <= r->wish.keep_bytes && !is_sent(r));
 }
 
 /* What is given of a body that passes: the whole, or from the block of the first wanted byte on. */
@@ -219,6 +148,7 @@ entry_of(struct tier_read *r)
                  &r->room_task);
     e = entry_new_part(&h, &b, k->vary, r->length - r->done, whole ? NULL : &part);
     e->on_disk = true;
+    e->passing = !k->is_part && r->candidates[r->i].row.uses == 0;
     atomic_init(&e->chain, k->kind == RECORD_CHAIN ? k->chain : 0);
     return e;
 }
@@ -252,8 +182,7 @@ found(struct tier_read *r)
         outcome(r, NOTHING);
         return;
     }
-    r->sends = r->record.kind == RECORD_CHAIN && body_mode(r->entry->body) == BODY_PASS &&
-               r->wish.may_send && t->may_send;
+    r->sends = is_sent(r);
     keep_head(r);
     atomic_fetch_add(&t->hits, 1);
     outcome(r, FOUND);
@@ -282,9 +211,9 @@ blocks_are_sound(const struct tier_read *r)
 }
 
 /* A row that is gone was removed, or written over, while we read: in neither case is it what is
- * asked for. */
+ * asked for. Else this is a use of it. */
 static bool
-is_still_there(const struct tier_read *r)
+is_used(const struct tier_read *r)
 {
     return directory_touch(tier_of(r)->directory, &r->candidates[r->i].row, tier_now_s());
 }
@@ -343,7 +272,7 @@ judge(struct tier_read *r)
         if (read_again(r))
             return ONCE_MORE;
         forget(r, r->error ? "unreadable bytes" : "no sound record");
-    } else if (fits(r) && is_still_there(r)) {
+    } else if (fits(r) && is_used(r)) {
         if (!is_sound(r))
             forget(r, "a spoilt block");
         else if (is_complete(r)) {
@@ -458,8 +387,7 @@ tier_reader_free(struct tier_reader **held)
         r->in_flight = false;
         tier_read_free(r);
     }
-    while (!list_empty(&reader->spools))
-        tier_spool_free(LIST_OWNER(reader->spools.next, struct tier_spool, link));
+    tier_spools_end(reader);
     mem_free(reader);
 }
 
@@ -503,7 +431,6 @@ tier_read_start(struct tier_reader *reader, struct span uri, const struct reques
     r->task = task;
     memcpy(r->candidates, candidates, n * sizeof *candidates);
     r->n = n;
-    r->job.work = job_work;
     r->job.loop = reader->loop;
     loop_task_init(&r->job.done, job_done, r);
     loop_task_init(&r->again, again, r);
@@ -523,7 +450,10 @@ tier_read_is_done(const struct tier_read *r)
 struct entry *
 tier_read_entry(struct tier_read *r)
 {
-    if (r->entry == NULL || !is_still_there(r)) /* removed since it was found? */
+    struct tier *t = tier_of(r);
+
+    if (r->entry == NULL || /* or removed since it was found? */
+        !directory_holds(t->directory, &r->candidates[r->i].row) || tier_is_banned(t, &r->record))
         return NULL;
     entry_ref(r->entry);
     return r->entry;

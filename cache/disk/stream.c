@@ -1,9 +1,9 @@
-/* cache/tier_stream.c - the body of a record that was found, as it is asked for.
+/* cache/disk/stream.c - the body of a record that was found, as it is asked for.
  *
  * Two ways. Copied: blocks are read, judged and appended. Sent: the body gets runs of the file,
  * which its reader sends without seeing them; the pieces they lie in are judged by a pool thread
  * the first time after a start, or when the page cache does not have them any more, and are pinned
- * until they are gone, see cache/tier_write.c. */
+ * until they are gone, see cache/disk/ring.c. */
 #include <errno.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -11,7 +11,10 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "cache/tier_read_private.h"
+#include "cache/disk/file.h"
+#include "cache/disk/names.h"
+#include "cache/disk/read.h"
+#include "cache/disk/ring.h"
 
 #ifndef SYS_cachestat
 #define SYS_cachestat 451 /* the same everywhere that matters */
@@ -45,8 +48,8 @@ tier_chain_is_there(const struct tier_read *r, const struct record *head)
 
 /* ---- the end ---- */
 
-void
-tier_stream_stop(struct tier_read *r)
+static void
+stream_stop(struct tier_read *r)
 {
     body_fail(r->entry->body, FAULT_SERVER_INCOMPLETE);
     r->phase = OVER;
@@ -68,7 +71,7 @@ stop_at_spoilt(struct tier_read *r)
 {
     atomic_fetch_add(&tier_of(r)->read_faults, r->error != 0);
     tier_forget_row(r, &r->extent.row, r->error ? "unreadable bytes" : "a spoilt block");
-    tier_stream_stop(r);
+    stream_stop(r);
 }
 
 static bool
@@ -121,9 +124,10 @@ piece_find(struct tier_read *r)
     if (piece_row(r, &r->record, x->from, &x->row)) {
         x->at = x->row.at + piece_head_bytes(r);
         x->end = piece_end(r);
+        (void)directory_touch(tier_of(r)->directory, &x->row, tier_now_s());
         return true;
     }
-    tier_stream_stop(r);
+    stream_stop(r);
     return false;
 }
 
@@ -161,7 +165,6 @@ piece_open(struct tier_read *r)
         stop_at_spoilt(r);
         return false;
     }
-    (void)directory_touch(tier_of(r)->directory, &x->row, tier_now_s());
     return true;
 }
 
@@ -235,7 +238,7 @@ extent_pin(const struct tier_read *r)
 
     *p = (struct pin){tier_of(r), x->row.at, x->row.bytes};
     tier_pin(p->tier, p->at, p->n_bytes);
-    if (directory_touch(p->tier->directory, &x->row, tier_now_s()))
+    if (directory_holds(p->tier->directory, &x->row))
         return p;
     tier_unpin(p->tier, p->at, p->n_bytes);
     mem_free(p);
@@ -264,7 +267,7 @@ run_send(struct tier_read *r)
                             .release = run_gone};
 
     if (p == NULL) {
-        tier_stream_stop(r);
+        stream_stop(r);
         return false;
     }
     body_append_file(r->entry->body, &run);
@@ -302,9 +305,10 @@ is_in_memory(const struct tier_read *r)
     return true;
 }
 
-void
-tier_stream_check(struct tier_read *r)
+static void
+check_job(struct offload_job *job)
 {
+    struct tier_read *r = LIST_OWNER(job, struct tier_read, job);
     const struct extent *x = &r->extent;
     char *block = mem_alloc(RECORD_BLOCK);
 
@@ -343,8 +347,7 @@ static bool
 check_ask(struct tier_read *r)
 {
     r->awaited = AWAITS_CHECK;
-    r->in_flight = true;
-    offload_submit(r->reader->tiers->readers, &r->job);
+    tier_by_thread(r, check_job);
     return false;
 }
 
@@ -369,7 +372,7 @@ step(struct tier_read *r)
         return false;
     }
     if (is_unwanted(r)) {
-        tier_stream_stop(r);
+        stream_stop(r);
         return false;
     }
     if (!body_wants(r->entry->body))

@@ -1,11 +1,15 @@
-/* cache/tier_read_private.h - one read, for tier_read.c (finding the record) and tier_stream.c (its
- * body). A read belongs to one loop: only its job runs elsewhere, and while that is under way
- * nothing else of the read is touched. */
-#ifndef CACHE_TIER_READ_PRIVATE_H
-#define CACHE_TIER_READ_PRIVATE_H
+/* cache/disk/read.h - one read, for fetch.c (its bytes), stream.c (its body) and reader.c (finding
+ * the record).
+ *
+ * A read belongs to its loop. Only its job runs elsewhere, which is chosen before it is submitted
+ * and looks at nothing but what is to be read and where to: from tier_by_thread until the job is
+ * back those are the job's, and the rest stays the loop's, that may end the read (OVER) meanwhile.
+ */
+#ifndef CACHE_DISK_READ_H
+#define CACHE_DISK_READ_H
 
 #include "cache/chunk.h"
-#include "cache/tier_private.h"
+#include "cache/disk/disk.h"
 
 #define ROWS_MAX 16
 
@@ -65,18 +69,17 @@ tier_of(const struct tier_read *r)
     return r->candidates[r->i].tier;
 }
 
-/* tier_read.c */
+/* fetch.c */
 /* true: n_bytes from `at` on are in the chunk. false: they come later. */
 bool tier_fetch(struct tier_read *r, uint64_t at, size_t n_bytes);
-void tier_read_free(struct tier_read *r);
+/* work runs on a pool's thread; then the read goes on. */
+void tier_by_thread(struct tier_read *r, void (*work)(struct offload_job *job));
 void tier_forget_row(struct tier_read *r, const struct directory_row *row, const char *why);
 
-/* tier_stream.c */
+/* stream.c */
 bool tier_chain_is_there(const struct tier_read *r, const struct record *head);
 void tier_stream_start(struct tier_read *r);
 void tier_stream_go_on(struct tier_read *r); /* what it awaited has come */
-void tier_stream_stop(struct tier_read *r);
-void tier_stream_check(struct tier_read *r); /* on a pool thread: judges the extent's blocks */
 void tier_stream(struct tier_read *r);
 
 #endif
