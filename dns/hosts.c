@@ -266,6 +266,6 @@ hosts_reread(const char *path, struct hosts_stamp *seen)
     *seen = (struct hosts_stamp){st.st_mtim, st.st_size, st.st_ino};
     t = hosts_load(path);
     if (t == NULL)
-        log_event(LOG_WARN, "hosts file %s cannot be read: its names stay as they were", path);
+        log_event(LOG_WARN, "hosts file %s cannot be read: what was read of it before stays", path);
     return t;
 }

@@ -164,6 +164,67 @@ class Names(Scenario):
                         "hosts_file none")
         self.assertEqual(self.ask(p, "a.test")[0], 200)
 
+    def two_servers(self, first, second, *conf):
+        """A proxy that asks at the address `first`, and then the Dns `second`."""
+        return self.cuttle("dns_nameservers %s 127.0.0.1:%d" % (first, second.port),
+                           "hosts_file none", *conf)
+
+    def test_a_silent_first_name_server_costs_one_name_a_second_and_no_other(self):
+        """A dead port's UDP is held, so that what is sent there is neither answered nor refused."""
+        live = self.dns({"%s.test" % c: Name(a=["127.0.0.2"]) for c in "abcdefgh"})
+        p = self.two_servers("127.0.0.1:%d" % self.dead_port(), live)
+        status, took = self.ask(p, "a.test")
+        self.assertEqual(status, 200)
+        self.assertTrue(0.9 < took < 3, took)
+        for c in "bcdefgh":  # whichever worker is asked
+            status, took = self.ask(p, c + ".test")
+            self.assertEqual(status, 200)
+            self.assertLess(took, 0.9)
+
+    def test_a_closed_first_name_server_costs_nothing(self):
+        live = self.dns({"%s.test" % c: Name(a=["127.0.0.2"]) for c in "abcd"})
+        p = self.two_servers("127.0.0.9:9", live)
+        for c in "abcd":
+            status, took = self.ask(p, c + ".test")
+            self.assertEqual(status, 200)
+            self.assertLess(took, 0.9)
+
+    def test_a_name_server_that_refuses_or_fails_leaves_it_to_the_next_at_once(self):
+        for rcode in (2, 5):
+            bad = self.dns({"a.test": Name(rcode=rcode)})
+            live = self.dns({"a.test": Name(a=["127.0.0.2"])})
+            p = self.two_servers("127.0.0.1:%d" % bad.port, live)
+            status, took = self.ask(p, "a.test")
+            self.assertEqual(status, 200)
+            self.assertLess(took, 0.9)
+            self.assertEqual(len(bad.asked("a.test", A)), 1)
+            p.stop()
+
+    def test_a_name_server_that_dies_is_replaced_by_the_one_that_lives(self):
+        names = {"%s.test" % c: Name(a=["127.0.0.2"]) for c in "abc"}
+        first, second = self.dns(names), self.dns(names)
+        p = self.two_servers("127.0.0.1:%d" % first.port, second)
+        self.assertEqual(self.ask(p, "a.test")[0], 200)
+        self.assertEqual(second.queries, [])
+        for name in names.values():
+            name.silent = True
+        first.names, second.names = names, {"b.test": Name(a=["127.0.0.2"]),
+                                            "c.test": Name(a=["127.0.0.2"])}
+        self.assertTrue(0.9 < self.ask(p, "b.test")[1] < 3)
+        self.assertLess(self.ask(p, "c.test")[1], 0.9)
+
+    def test_a_servfail_or_refused_is_not_kept_like_a_name_that_does_not_exist(self):
+        for rcode in (2, 5):
+            p = self.proxy({"a.test": Name(rcode=rcode), "gone.test": Name(rcode=3)},
+                           "negative_dns_ttl 60 seconds")
+            self.assertEqual(self.ask(p, "a.test")[0], 503)
+            self.assertEqual(self.ask(p, "gone.test")[0], 503)
+            self.d.names.update({n: Name(a=["127.0.0.2"]) for n in ("a.test", "gone.test")})
+            time.sleep(2.3)
+            self.assertEqual(self.ask(p, "a.test")[0], 200)
+            self.assertEqual(self.ask(p, "gone.test")[0], 503)
+            p.stop()
+
     def test_answers_that_belong_to_nobody_are_ignored(self):
         """A spoofed or broken packet on the port harms nobody."""
         p = self.proxy({"a.test": Name(a=["127.0.0.2"], delay_s=0.3)})
