@@ -29,8 +29,6 @@ struct setup {
     struct tiers *tiers;
     struct store *store;
     struct answer_cache *answers;
-    struct resolver_options resolver;
-    struct conf *resolver_conf; /* keeps the resolver's strings */
     struct manager *manager;
     struct worker *workers[WORKERS_MAX];
     unsigned n_workers;
@@ -432,6 +430,7 @@ static void
 setup_parts(struct setup *s)
 {
     const struct conf *c = s->conf;
+    struct resolver_options names = resolver_options_of(c);
     struct buf text = {0};
 
     s->tiers = tiers_of(c);
@@ -439,10 +438,7 @@ setup_parts(struct setup *s)
         &(struct store_options){.limit_bytes = (uint64_t)c->cache_mem,
                                 .policy = evict_policy_named(c->memory_replacement_policy),
                                 .tiers = s->tiers});
-    s->resolver_conf = s->conf;
-    conf_ref(s->resolver_conf);
-    s->resolver = resolver_options_of(c);
-    s->answers = answer_cache_new(&s->resolver);
+    s->answers = answer_cache_new(&names);
     s->manager =
         manager_new(&(struct manager_options){.store = s->store,
                                               .tiers = s->tiers,
@@ -462,6 +458,7 @@ static bool
 start_workers(struct setup *s, struct buf *errors)
 {
     struct worker_port ports[WORKERS_MAX][PORTS_MAX];
+    struct resolver_options names = resolver_options_of(s->conf);
     enum loop_backend backend = LOOP_AUTO;
 
     if (s->conf->event_backend)
@@ -479,7 +476,7 @@ start_workers(struct setup *s, struct buf *errors)
                                                               .store = s->store,
                                                               .tiers = s->tiers,
                                                               .answers = s->answers,
-                                                              .resolver = &s->resolver,
+                                                              .resolver = &names,
                                                               .manager = s->manager,
                                                               .ports = ports[i],
                                                               .n_ports = s->conf->n_ports,
@@ -500,8 +497,6 @@ setup_release(struct setup *s)
         store_free(&s->store);
     if (s->answers)
         answer_cache_free(&s->answers);
-    if (s->resolver_conf)
-        conf_unref(&s->resolver_conf);
     conf_unref(&s->conf);
     mem_free(s);
 }
@@ -531,6 +526,20 @@ setup_start(struct conf *c, struct buf *errors)
 
 /* ---- while running ---- */
 
+/* Workers take their part first: from then on the old name servers' answers are kept by none, and
+ * what was kept of them can be forgotten. */
+static void
+reload_workers(struct setup *s, const struct conf *c, struct policy *p, struct log_sinks *sinks)
+{
+    struct resolver_options names = resolver_options_of(c);
+
+    for (unsigned i = 0; i < s->n_workers; i++)
+        worker_reload(s->workers[i], p, sinks, &names);
+    for (unsigned i = 0; i < s->n_workers; i++)
+        worker_sync(s->workers[i]);
+    answer_cache_reconfigure(s->answers, &names);
+}
+
 bool
 setup_reload(struct setup *s, const char *path, struct buf *notes, struct buf *errors)
 {
@@ -546,10 +555,7 @@ setup_reload(struct setup *s, const char *path, struct buf *notes, struct buf *e
         return false;
     }
     conf_restart_notes(s->conf, c, notes);
-    for (unsigned i = 0; i < s->n_workers; i++)
-        worker_reload(s->workers[i], p, sinks);
-    for (unsigned i = 0; i < s->n_workers; i++)
-        worker_sync(s->workers[i]);
+    reload_workers(s, c, p, sinks);
     store_limit(s->store, (uint64_t)c->cache_mem);
     manager_names(s->manager, p->pseudonym.at);
     conf_dump(c, &text);
