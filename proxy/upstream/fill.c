@@ -138,7 +138,7 @@ worth_finishing(const struct fill *f)
     left = length - have;
     if (left <= f->policy->quick_abort_min)
         return true;
-    return left <= f->policy->quick_abort_max || have * 100 >= length * f->policy->quick_abort_pct;
+    return left <= f->policy->quick_abort_max && have * 100 >= length * f->policy->quick_abort_pct;
 }
 
 bool
