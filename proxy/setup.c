@@ -110,17 +110,17 @@ promoted(const struct conf *c, uint64_t keep)
 }
 
 static void
-policy_sizes(struct policy *p, const struct conf *c)
+policy_sizes(struct policy *p, const struct conf *c, bool has_disk)
 {
     int64_t keep = c->maximum_object_size_in_memory;
 
-    if (c->n_cache_dirs && keep < c->cache_mem / 8) /* it is in memory on its way to the disk */
+    if (has_disk && keep < c->cache_mem / 8) /* it is in memory on its way to the disk */
         keep = c->cache_mem / 8;
     if (keep > c->maximum_object_size)
         keep = c->maximum_object_size;
     p->keep_bytes = c->memory_cache_off ? 0 : (uint64_t)keep;
     p->promote_bytes = promoted(c, p->keep_bytes);
-    p->spool_bytes = c->n_cache_dirs ? (uint64_t)c->maximum_object_size : 0;
+    p->spool_bytes = has_disk ? (uint64_t)c->maximum_object_size : 0;
     p->sendfile = c->sendfile;
     p->request_limits = (struct h1_limits){(size_t)c->request_header_max_size, 32768, 1000};
     p->response_limits = (struct h1_limits){(size_t)c->reply_header_max_size, 32768, 1000};
@@ -148,7 +148,7 @@ policy_times(struct policy *p, const struct conf *c)
 }
 
 static void
-policy_plain(struct policy *p, const struct conf *c)
+policy_plain(struct policy *p, const struct conf *c, bool has_disk)
 {
     p->pseudonym = pseudonym_of(c);
     p->reuse = (struct reuse_policy){c->offline_mode, c->reload_into_ims, c->max_stale_ms / 1000};
@@ -163,7 +163,7 @@ policy_plain(struct policy *p, const struct conf *c)
     p->local_ruled =
         rules_name(&c->http_access, "to_localhost") || rules_name(&c->http_access, "to_linklocal");
     p->max_tries = (unsigned)c->forward_max_tries;
-    policy_sizes(p, c);
+    policy_sizes(p, c, has_disk);
     policy_times(p, c);
 }
 
@@ -183,16 +183,17 @@ policy_range_limits(struct policy *p, const struct conf *c, struct buf *errors)
     return bad;
 }
 
-/* NULL when anything does not compile. Takes a reference on c. */
+/* NULL when anything does not compile. Takes a reference on c. has_disk: while running, whether
+ * there is one, and not whether the next start makes one. */
 static struct policy *
-policy_new(struct conf *c, struct buf *errors)
+policy_new(struct conf *c, bool has_disk, struct buf *errors)
 {
     struct policy *p = policy_alloc();
     unsigned bad = 0;
 
     conf_ref(c);
     p->conf = c;
-    policy_plain(p, c);
+    policy_plain(p, c, has_disk);
     policy_rules(p, c);
     bad += acl_set_new(c, errors, &p->acls);
     bad += refresh_set_new(c, errors, &p->refresh);
@@ -295,7 +296,7 @@ bool
 setup_check(struct conf *c, struct buf *errors)
 {
     bool fine = ports_are_supported(c, errors);
-    struct policy *p = policy_new(c, errors);
+    struct policy *p = policy_new(c, c->n_cache_dirs > 0, errors);
     struct log_sinks *s = p ? sinks_new(p, false, errors) : NULL;
 
     fine = fine && s != NULL;
@@ -514,7 +515,8 @@ setup_start(struct conf *c, struct buf *errors)
     if (c->n_ports > PORTS_MAX)
         buf_addf(errors, "%s:%u: http_port: at most %d ports\n", c->ports[PORTS_MAX].place.file,
                  c->ports[PORTS_MAX].place.line, PORTS_MAX);
-    else if (ports_are_supported(c, errors) && (s->policy = policy_new(c, errors)) != NULL &&
+    else if (ports_are_supported(c, errors) &&
+             (s->policy = policy_new(c, c->n_cache_dirs > 0, errors)) != NULL &&
              (s->sinks = sinks_new(s->policy, true, errors)) != NULL) {
         setup_parts(s);
         if (start_workers(s, errors))
@@ -544,7 +546,7 @@ bool
 setup_reload(struct setup *s, const char *path, struct buf *notes, struct buf *errors)
 {
     struct conf *c = setup_read(path, notes, errors);
-    struct policy *p = c ? policy_new(c, errors) : NULL;
+    struct policy *p = c ? policy_new(c, s->tiers != NULL, errors) : NULL;
     struct log_sinks *sinks = p ? sinks_new(p, true, errors) : NULL;
     struct buf text = {0};
 

@@ -34,7 +34,7 @@ class Live(Scenario):
             "length": lambda: reply(body=b"%d" % len(q.body)),
             "slow": lambda: (0.4, storable(b"x")),
             "hung": lambda: (harness.SILENT,),
-            "large": lambda: reply(body=b"x" * (32 << 20)),
+            "large": lambda: storable(b"x" * (32 << 20)),
             "half": lambda: (reply("200 OK", "Cache-Control: max-age=60",
                                    "Content-Length: 100000"), b"x" * 50000, 0.4, b"y" * 50000),
             "fields": lambda: reply("200 OK", "X-Long: " + "x" * 6000, body=b"x"),
@@ -382,6 +382,26 @@ class Logs(Live):
         self.reload_as("logfile_rotate 2")
         self.p.send_signal(signal.SIGUSR1)
         wait_for(lambda: os.path.exists(self.p.path("access.log.0")), "the old log")
+
+
+class Restart(Live):
+    def test_a_cache_dir_that_is_taken_away_is_used_until_the_next_start_and_that_is_told(self):
+        """Bodies too large for memory go on to the disk."""
+        lines = ["cache_mem 8 MB", "maximum_object_size 64 MB"]
+        self.start("cache_dir cuttle %s 256" % self.temporary_folder(), *lines)
+        self.assert_live(lambda: self.is_kept("large"), (lines, True))
+        self.assertIn("cache_dir: the change holds from the next start on", self.p.cache_log())
+
+    def test_what_needs_a_restart_is_told(self):
+        self.start()
+        for line in ("workers 7", "event_backend poll", "max_filedescriptors 512",
+                     "memory_replacement_policy s3fifo", "cache_replacement_policy s3fifo",
+                     "readiness_log /tmp/no", "readiness_log_interval 5 seconds",
+                     "pid_filename /tmp/no", "cache_effective_user nobody",
+                     "cache_effective_group nogroup", "http_port 127.0.0.1:1"):
+            self.reload_as(line)
+            self.assertIn("%s: the change holds from the next start on" % line.split(" ")[0],
+                          self.p.cache_log())
 
 
 class Complete(Scenario):
