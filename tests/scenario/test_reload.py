@@ -40,8 +40,8 @@ class Live(Scenario):
             "fields": lambda: reply("200 OK", "X-Long: " + "x" * 6000, body=b"x"),
         }[re.search(r"/(\w+)", q.target.split("//")[-1]).group(1)]()
 
-    def start(self, *lines):
-        self.p = self.cuttle(*lines)
+    def start(self, *lines, **options):
+        self.p = self.cuttle(*lines, **options)
 
     def reload_as(self, *lines):
         """Not before the new configuration is in force is anything else done."""
@@ -221,7 +221,7 @@ class Messages(Live):
         return self.o.connections - before
 
     def test_connections_to_origins(self):
-        self.start()
+        self.start(workers=1)  # each has idle ones of its own
         self.assert_live(self.dials, ("server_persistent_connections on", 0),
                          ("server_persistent_connections off", 1))
         self.assert_live(lambda: self.dials(1.6), ("server_idle_pconn_timeout 60 seconds", 0),
