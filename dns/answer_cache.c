@@ -10,9 +10,8 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/list.h"
 #include "dns/hosts.h"
-#include "dns/kept.h"
+#include "dns/name_table.h"
 #include "dns/setting.h"
 
 #define CACHE_MAGIC 0xd25ca4e1u
@@ -22,25 +21,14 @@ enum {
     ENTRIES_MOST = 1 << 20,
     SHARDS = 16,
     ENTRIES_TO_SHARD = 1024, /* below that one exact LRU is worth more than the locks */
-    BUCKETS_FIRST = 64,
     HOSTS_CHECK_MS = 1000,
     LOCALHOST_TTL_S = 3600
 };
 
-struct entry {
-    struct list link;   /* shard's LRU, most recent first */
-    struct entry *next; /* in its bucket */
-    struct kept half[HALVES];
-    struct addr worked; /* AF_UNSPEC: not known */
-    struct dns_name name;
-};
-
 struct shard {
     pthread_mutex_t lock;
-    struct list lru;
-    struct entry **buckets;
-    size_t n_buckets;
-    uint64_t n, limit, hits, misses, negative_hits;
+    struct name_table names;
+    uint64_t hits, misses, negative_hits;
 };
 
 struct answer_cache {
@@ -57,36 +45,6 @@ struct answer_cache {
     _Atomic int64_t hosts_due_ms;
     struct shard *shards;
 };
-
-/* ---- parts ---- */
-
-static void
-shard_init(struct shard *s)
-{
-    pthread_mutex_init(&s->lock, NULL);
-    list_init(&s->lru);
-    s->n_buckets = BUCKETS_FIRST;
-    s->buckets = mem_zalloc(s->n_buckets * sizeof(*s->buckets));
-}
-
-static void
-entry_free(struct entry *e)
-{
-    kept_drop(&e->half[HALF_V6]);
-    kept_drop(&e->half[HALF_V4]);
-    mem_free(e);
-}
-
-static void
-entries_free(struct list *entries)
-{
-    while (!list_empty(entries)) {
-        struct entry *e = LIST_OWNER(entries->next, struct entry, link);
-
-        list_remove(&e->link);
-        entry_free(e);
-    }
-}
 
 /* ---- the hosts file ---- */
 
@@ -162,20 +120,6 @@ localhost_answer(struct half_answer *h)
 
 /* ---- an entry ---- */
 
-/* A family that had no addresses, or could not be asked, does not have the other one asked again
- * before its time: many names have one family only, and a short negative TTL. */
-static bool
-entry_answers(const struct entry *e, int64_t now_ms)
-{
-    const struct kept *a = &e->half[HALF_V6], *b = &e->half[HALF_V4];
-
-    if (kept_known(a, now_ms) && kept_known(b, now_ms))
-        return true;
-    if (kept_good(a, now_ms))
-        return b->kind != HALF_NONE && b->kind != HALF_ADDRESSES;
-    return kept_good(b, now_ms) && a->kind != HALF_NONE && a->kind != HALF_ADDRESSES;
-}
-
 static const struct addr *
 entry_worked(const struct entry *e)
 {
@@ -200,69 +144,6 @@ static struct shard *
 shard_of(struct answer_cache *c, const struct dns_name *name)
 {
     return &c->shards[(name->hash >> 56) % c->n_shards];
-}
-
-static struct entry **
-bucket_of(struct shard *s, uint64_t hash)
-{
-    return &s->buckets[hash & (s->n_buckets - 1)];
-}
-
-static struct entry *
-entry_find(struct shard *s, const struct dns_name *name)
-{
-    struct entry *e = *bucket_of(s, name->hash);
-
-    while (e && (e->name.hash != name->hash || !span_eq(name_key(&e->name), name_key(name))))
-        e = e->next;
-    return e;
-}
-
-static void
-buckets_grow(struct shard *s)
-{
-    mem_free(s->buckets);
-    s->n_buckets *= 2;
-    s->buckets = mem_zalloc(s->n_buckets * sizeof(*s->buckets));
-    for (struct list *at = s->lru.next; at != &s->lru; at = at->next) {
-        struct entry *e = LIST_OWNER(at, struct entry, link);
-        struct entry **bucket = bucket_of(s, e->name.hash);
-
-        e->next = *bucket;
-        *bucket = e;
-    }
-}
-
-static void
-entry_evict(struct shard *s, struct entry *e)
-{
-    struct entry **at = bucket_of(s, e->name.hash);
-
-    while (*at != e)
-        at = &(*at)->next;
-    *at = e->next;
-    list_remove(&e->link);
-    s->n--;
-    entry_free(e);
-}
-
-static struct entry *
-entry_make(struct shard *s, const struct dns_name *name)
-{
-    size_t used = offsetof(struct dns_name, at) + name->n + 2u;
-    struct entry *e = mem_zalloc(offsetof(struct entry, name) + used), **bucket;
-
-    if (s->n >= s->limit)
-        entry_evict(s, LIST_OWNER(s->lru.prev, struct entry, link));
-    if (s->n >= s->n_buckets)
-        buckets_grow(s);
-    memcpy(&e->name, name, used);
-    bucket = bucket_of(s, name->hash);
-    e->next = *bucket;
-    *bucket = e;
-    list_push_front(&s->lru, &e->link);
-    s->n++;
-    return e;
 }
 
 /* ---- options ---- */
@@ -291,10 +172,9 @@ shard_reconfigure(const struct answer_cache *c, struct shard *s, uint64_t limit,
     int64_t now_ms = clock_mono_ms();
 
     pthread_mutex_lock(&s->lock);
-    s->limit = limit > 0 ? limit : 1;
-    while (s->n > (forget ? 0 : s->limit))
-        entry_evict(s, LIST_OWNER(s->lru.prev, struct entry, link));
-    for (struct list *at = s->lru.next; at != &s->lru; at = at->next)
+    s->names.limit = limit > 0 ? limit : 1;
+    name_table_shrink(&s->names, forget ? 0 : s->names.limit);
+    for (struct list *at = s->names.lru.next; at != &s->names.lru; at = at->next)
         entry_bound(c, LIST_OWNER(at, struct entry, link), now_ms);
     pthread_mutex_unlock(&s->lock);
 }
@@ -340,8 +220,10 @@ answer_cache_new(const struct resolver_options *o)
     c->magic = CACHE_MAGIC;
     c->n_shards = entries_of(o) < ENTRIES_TO_SHARD ? 1 : SHARDS;
     c->shards = mem_zalloc(c->n_shards * sizeof(*c->shards));
-    for (unsigned i = 0; i < c->n_shards; i++)
-        shard_init(&c->shards[i]);
+    for (unsigned i = 0; i < c->n_shards; i++) {
+        pthread_mutex_init(&c->shards[i].lock, NULL);
+        name_table_init(&c->shards[i].names);
+    }
     pthread_mutex_init(&c->hosts_check, NULL);
     answer_cache_reconfigure(c, o);
     return c;
@@ -357,8 +239,7 @@ answer_cache_free(struct answer_cache **held)
         return;
     CHECK_OBJ(c, CACHE_MAGIC);
     for (unsigned i = 0; i < c->n_shards; i++) {
-        entries_free(&c->shards[i].lru);
-        mem_free(c->shards[i].buckets);
+        name_table_free(&c->shards[i].names);
         pthread_mutex_destroy(&c->shards[i].lock);
     }
     pthread_mutex_destroy(&c->hosts_check);
@@ -396,9 +277,9 @@ answer_cache_put(struct answer_cache *c, const struct dns_name *name, const stru
     for (unsigned i = 0; i < HALVES; i++)
         ttl_s[i] = h[i].kind == HALF_NONE ? 0 : answer_cache_lifetime(c, &h[i]);
     pthread_mutex_lock(&s->lock);
-    e = entry_find(s, name);
+    e = name_table_find(&s->names, name);
     if (e == NULL && (ttl_s[HALF_V6] > 0 || ttl_s[HALF_V4] > 0))
-        e = entry_make(s, name);
+        e = name_table_add(&s->names, name);
     for (unsigned i = 0; e && i < HALVES; i++)
         kept_put(&e->half[i], i, &h[i], ttl_s[i], now_ms);
     pthread_mutex_unlock(&s->lock);
@@ -408,15 +289,14 @@ static bool
 shard_find(struct answer_cache *c, struct shard *s, const struct dns_name *name,
            struct dns_answer *out)
 {
-    struct entry *e = entry_find(s, name);
+    struct entry *e = name_table_find(&s->names, name);
     int64_t now_ms = clock_mono_ms();
 
     if (e == NULL || !entry_answers(e, now_ms)) {
         s->misses++;
         return false;
     }
-    list_remove(&e->link);
-    list_push_front(&s->lru, &e->link);
+    name_table_touch(&s->names, e);
     entry_read(c, e, now_ms, out);
     s->hits++;
     s->negative_hits += out->status != DNS_OK;
@@ -453,7 +333,7 @@ answer_cache_prefer(struct answer_cache *c, const struct dns_name *name, const s
     struct entry *e;
 
     pthread_mutex_lock(&s->lock);
-    e = entry_find(s, name);
+    e = name_table_find(&s->names, name);
     if (e)
         e->worked = *worked;
     pthread_mutex_unlock(&s->lock);
@@ -467,7 +347,7 @@ answer_cache_worked(struct answer_cache *c, const struct dns_name *name, struct 
 
     *out = ADDR_NONE;
     pthread_mutex_lock(&s->lock);
-    e = entry_find(s, name);
+    e = name_table_find(&s->names, name);
     if (e)
         *out = e->worked;
     pthread_mutex_unlock(&s->lock);
@@ -498,38 +378,13 @@ answer_cache_stats(struct answer_cache *c, struct answer_cache_stats *out)
         struct shard *s = &c->shards[i];
 
         pthread_mutex_lock(&s->lock);
-        out->entries += s->n;
+        out->entries += s->names.n;
         out->hits += s->hits;
         out->misses += s->misses;
         out->negative_hits += s->negative_hits;
         out->hosts_entries = hosts_count(c->hosts);
         pthread_mutex_unlock(&s->lock);
     }
-}
-
-static struct entry *
-entry_copy(const struct entry *e)
-{
-    size_t n_bytes = offsetof(struct entry, name) + offsetof(struct dns_name, at) + e->name.n + 2u;
-    struct entry *copy = mem_alloc(n_bytes);
-
-    memcpy(copy, e, n_bytes);
-    for (unsigned i = 0; i < HALVES; i++)
-        kept_own(&copy->half[i], i);
-    return copy;
-}
-
-static void
-shard_copy(struct shard *s, int64_t now_ms, struct list *copies)
-{
-    pthread_mutex_lock(&s->lock);
-    for (struct list *at = s->lru.next; at != &s->lru; at = at->next) {
-        struct entry *e = LIST_OWNER(at, struct entry, link);
-
-        if (entry_answers(e, now_ms))
-            list_push_back(copies, &entry_copy(e)->link);
-    }
-    pthread_mutex_unlock(&s->lock);
 }
 
 /* A shard's entries are copied first: fn may take its time, and the lock must not. */
@@ -542,11 +397,14 @@ answer_cache_each(struct answer_cache *c,
     int64_t now_ms = clock_mono_ms();
 
     for (unsigned i = 0; i < c->n_shards; i++) {
-        struct list copies;
+        struct shard *s = &c->shards[i];
         struct dns_answer answer;
+        struct list copies;
 
         list_init(&copies);
-        shard_copy(&c->shards[i], now_ms, &copies);
+        pthread_mutex_lock(&s->lock);
+        name_table_copy(&s->names, now_ms, &copies);
+        pthread_mutex_unlock(&s->lock);
         for (struct list *at = copies.next; at != &copies; at = at->next) {
             struct entry *e = LIST_OWNER(at, struct entry, link);
 
