@@ -118,23 +118,23 @@ localhost_answer(struct half_answer *h)
     }
 }
 
-/* ---- an entry ---- */
+/* ---- a name ---- */
 
 static const struct addr *
-entry_worked(const struct entry *e)
+known_name_worked(const struct known_name *e)
 {
     return e->worked.sa.sa_family == AF_UNSPEC ? NULL : &e->worked;
 }
 
 static void
-entry_read(const struct answer_cache *c, const struct entry *e, int64_t now_ms,
-           struct dns_answer *out)
+known_name_read(const struct answer_cache *c, const struct known_name *e, int64_t now_ms,
+                struct dns_answer *out)
 {
     struct half_answer h[HALVES];
 
     kept_read(&e->half[HALF_V6], HALF_V6, now_ms, &h[HALF_V6]);
     kept_read(&e->half[HALF_V4], HALF_V4, now_ms, &h[HALF_V4]);
-    order_answer(h, entry_worked(e), c->v4_first, out);
+    order_answer(h, known_name_worked(e), c->v4_first, out);
     out->from_cache = true;
 }
 
@@ -157,7 +157,7 @@ entries_of(const struct resolver_options *o)
 }
 
 static void
-entry_bound(const struct answer_cache *c, struct entry *e, int64_t now_ms)
+known_name_bound(const struct answer_cache *c, struct known_name *e, int64_t now_ms)
 {
     for (unsigned i = 0; i < HALVES; i++) {
         bool good = e->half[i].kind == HALF_ADDRESSES;
@@ -175,7 +175,7 @@ shard_reconfigure(const struct answer_cache *c, struct shard *s, uint64_t limit,
     s->names.limit = limit > 0 ? limit : 1;
     name_table_shrink(&s->names, forget ? 0 : s->names.limit);
     for (struct list *at = s->names.lru.next; at != &s->names.lru; at = at->next)
-        entry_bound(c, LIST_OWNER(at, struct entry, link), now_ms);
+        known_name_bound(c, LIST_OWNER(at, struct known_name, link), now_ms);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -272,7 +272,7 @@ answer_cache_put(struct answer_cache *c, const struct dns_name *name, const stru
 {
     struct shard *s = shard_of(c, name);
     int64_t ttl_s[HALVES], now_ms = clock_mono_ms();
-    struct entry *e;
+    struct known_name *e;
 
     for (unsigned i = 0; i < HALVES; i++)
         ttl_s[i] = h[i].kind == HALF_NONE ? 0 : answer_cache_lifetime(c, &h[i]);
@@ -289,15 +289,15 @@ static bool
 shard_find(struct answer_cache *c, struct shard *s, const struct dns_name *name,
            struct dns_answer *out)
 {
-    struct entry *e = name_table_find(&s->names, name);
+    struct known_name *e = name_table_find(&s->names, name);
     int64_t now_ms = clock_mono_ms();
 
-    if (e == NULL || !entry_answers(e, now_ms)) {
+    if (e == NULL || !known_name_answers(e, now_ms)) {
         s->misses++;
         return false;
     }
     name_table_touch(&s->names, e);
-    entry_read(c, e, now_ms, out);
+    known_name_read(c, e, now_ms, out);
     s->hits++;
     s->negative_hits += out->status != DNS_OK;
     return true;
@@ -330,7 +330,7 @@ void
 answer_cache_prefer(struct answer_cache *c, const struct dns_name *name, const struct addr *worked)
 {
     struct shard *s = shard_of(c, name);
-    struct entry *e;
+    struct known_name *e;
 
     pthread_mutex_lock(&s->lock);
     e = name_table_find(&s->names, name);
@@ -343,7 +343,7 @@ bool
 answer_cache_worked(struct answer_cache *c, const struct dns_name *name, struct addr *out)
 {
     struct shard *s = shard_of(c, name);
-    struct entry *e;
+    struct known_name *e;
 
     *out = ADDR_NONE;
     pthread_mutex_lock(&s->lock);
@@ -406,11 +406,11 @@ answer_cache_each(struct answer_cache *c,
         name_table_copy(&s->names, now_ms, &copies);
         pthread_mutex_unlock(&s->lock);
         for (struct list *at = copies.next; at != &copies; at = at->next) {
-            struct entry *e = LIST_OWNER(at, struct entry, link);
+            struct known_name *e = LIST_OWNER(at, struct known_name, link);
 
-            entry_read(c, e, now_ms, &answer);
+            known_name_read(c, e, now_ms, &answer);
             fn(arg, name_key(&e->name), &answer, answer.ttl_s);
         }
-        entries_free(&copies);
+        known_names_free(&copies);
     }
 }

@@ -222,7 +222,7 @@ half_set(struct lookup *l, enum half half, const struct half_answer *reply)
     l->half[half].ttl_s = answer_cache_lifetime(l->resolver->cache, reply);
 }
 
-/* Told without it; now it is here and may serve the next asker. */
+/* The askers were told without it; now it is here and may serve the next one. */
 static void
 lookup_take_late(struct lookup *l, enum half half, const struct half_answer *reply)
 {
@@ -258,6 +258,7 @@ lookup_take(struct lookup *l, const struct question *q, const struct half_answer
     lookup_consider(l);
 }
 
+/* One for an earlier candidate says nothing that matters any more. */
 static void
 on_landed(struct flight *f, const struct half_answer *reply)
 {
@@ -267,10 +268,12 @@ on_landed(struct flight *f, const struct half_answer *reply)
     CHECK_OBJ(l, LOOKUP_MAGIC);
     mem_free(LIST_OWNER(f, struct question, flight));
     l->in_air--;
-    if (reply && l->told)
-        lookup_take_late(l, q.flight.half, reply);
-    else if (reply && q.candidate == l->candidate)
-        lookup_take(l, &q, reply);
+    if (reply && q.candidate == l->candidate) {
+        if (l->told)
+            lookup_take_late(l, q.flight.half, reply);
+        else
+            lookup_take(l, &q, reply);
+    }
     if (l->told && l->in_air == 0)
         lookup_free(l);
 }

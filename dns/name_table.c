@@ -5,10 +5,10 @@
 
 enum { BUCKETS_FIRST = 64 };
 
-/* ---- an entry ---- */
+/* ---- a name ---- */
 
 static void
-entry_free(struct entry *e)
+known_name_free(struct known_name *e)
 {
     kept_drop(&e->half[HALF_V6]);
     kept_drop(&e->half[HALF_V4]);
@@ -16,20 +16,20 @@ entry_free(struct entry *e)
 }
 
 void
-entries_free(struct list *entries)
+known_names_free(struct list *entries)
 {
     while (!list_empty(entries)) {
-        struct entry *e = LIST_OWNER(entries->next, struct entry, link);
+        struct known_name *e = LIST_OWNER(entries->next, struct known_name, link);
 
         list_remove(&e->link);
-        entry_free(e);
+        known_name_free(e);
     }
 }
 
 /* A family that had no addresses, or could not be asked, does not have the other one asked again
  * before its time: many names have one family only, and a short negative TTL. */
 bool
-entry_answers(const struct entry *e, int64_t now_ms)
+known_name_answers(const struct known_name *e, int64_t now_ms)
 {
     const struct kept *a = &e->half[HALF_V6], *b = &e->half[HALF_V4];
 
@@ -40,11 +40,12 @@ entry_answers(const struct entry *e, int64_t now_ms)
     return kept_good(b, now_ms) && a->kind != HALF_NONE && a->kind != HALF_ADDRESSES;
 }
 
-static struct entry *
-entry_copy(const struct entry *e)
+static struct known_name *
+known_name_copy(const struct known_name *e)
 {
-    size_t n_bytes = offsetof(struct entry, name) + offsetof(struct dns_name, at) + e->name.n + 2u;
-    struct entry *copy = mem_alloc(n_bytes);
+    size_t n_bytes =
+        offsetof(struct known_name, name) + offsetof(struct dns_name, at) + e->name.n + 2u;
+    struct known_name *copy = mem_alloc(n_bytes);
 
     memcpy(copy, e, n_bytes);
     for (unsigned i = 0; i < HALVES; i++)
@@ -65,20 +66,20 @@ name_table_init(struct name_table *t)
 void
 name_table_free(struct name_table *t)
 {
-    entries_free(&t->lru);
+    known_names_free(&t->lru);
     mem_free(t->buckets);
 }
 
-static struct entry **
+static struct known_name **
 bucket_of(struct name_table *t, uint64_t hash)
 {
     return &t->buckets[hash & (t->n_buckets - 1)];
 }
 
-struct entry *
+struct known_name *
 name_table_find(struct name_table *t, const struct dns_name *name)
 {
-    struct entry *e = *bucket_of(t, name->hash);
+    struct known_name *e = *bucket_of(t, name->hash);
 
     while (e && (e->name.hash != name->hash || !span_eq(name_key(&e->name), name_key(name))))
         e = e->next;
@@ -92,8 +93,8 @@ buckets_grow(struct name_table *t)
     t->n_buckets *= 2;
     t->buckets = mem_zalloc(t->n_buckets * sizeof(*t->buckets));
     for (struct list *at = t->lru.next; at != &t->lru; at = at->next) {
-        struct entry *e = LIST_OWNER(at, struct entry, link);
-        struct entry **bucket = bucket_of(t, e->name.hash);
+        struct known_name *e = LIST_OWNER(at, struct known_name, link);
+        struct known_name **bucket = bucket_of(t, e->name.hash);
 
         e->next = *bucket;
         *bucket = e;
@@ -101,26 +102,26 @@ buckets_grow(struct name_table *t)
 }
 
 static void
-entry_evict(struct name_table *t, struct entry *e)
+known_name_evict(struct name_table *t, struct known_name *e)
 {
-    struct entry **at = bucket_of(t, e->name.hash);
+    struct known_name **at = bucket_of(t, e->name.hash);
 
     while (*at != e)
         at = &(*at)->next;
     *at = e->next;
     list_remove(&e->link);
     t->n--;
-    entry_free(e);
+    known_name_free(e);
 }
 
-struct entry *
+struct known_name *
 name_table_add(struct name_table *t, const struct dns_name *name)
 {
     size_t used = offsetof(struct dns_name, at) + name->n + 2u;
-    struct entry *e = mem_zalloc(offsetof(struct entry, name) + used), **bucket;
+    struct known_name *e = mem_zalloc(offsetof(struct known_name, name) + used), **bucket;
 
     if (t->n >= t->limit)
-        entry_evict(t, LIST_OWNER(t->lru.prev, struct entry, link));
+        known_name_evict(t, LIST_OWNER(t->lru.prev, struct known_name, link));
     if (t->n >= t->n_buckets)
         buckets_grow(t);
     memcpy(&e->name, name, used);
@@ -133,7 +134,7 @@ name_table_add(struct name_table *t, const struct dns_name *name)
 }
 
 void
-name_table_touch(struct name_table *t, struct entry *e)
+name_table_touch(struct name_table *t, struct known_name *e)
 {
     list_remove(&e->link);
     list_push_front(&t->lru, &e->link);
@@ -143,16 +144,16 @@ void
 name_table_shrink(struct name_table *t, uint64_t n)
 {
     while (t->n > n)
-        entry_evict(t, LIST_OWNER(t->lru.prev, struct entry, link));
+        known_name_evict(t, LIST_OWNER(t->lru.prev, struct known_name, link));
 }
 
 void
 name_table_copy(const struct name_table *t, int64_t now_ms, struct list *copies)
 {
     for (struct list *at = t->lru.next; at != &t->lru; at = at->next) {
-        struct entry *e = LIST_OWNER(at, struct entry, link);
+        struct known_name *e = LIST_OWNER(at, struct known_name, link);
 
-        if (entry_answers(e, now_ms))
-            list_push_back(copies, &entry_copy(e)->link);
+        if (known_name_answers(e, now_ms))
+            list_push_back(copies, &known_name_copy(e)->link);
     }
 }

@@ -624,9 +624,11 @@ a_slow_family_is_not_waited_for(void **state)
     k = resolve(w, "slow6.test");
     assert_true(k.at_once);
     assert_addresses(&k, "192.0.2.1");
-    run_for(w, SLOW_MS + 100);
-    k = resolve(w, "slow6.test");
-    assert_true(k.at_once);
+    for (unsigned i = 0; i < 50 && k.answer.n < 2; i++) {
+        run_for(w, 100);
+        k = resolve(w, "slow6.test");
+        assert_true(k.at_once);
+    }
     assert_addresses(&k, "2001:db8::1 192.0.2.1");
     assert_int_equal(times_asked("slow6.test", AAAA), 1);
 }
