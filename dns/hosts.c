@@ -25,7 +25,7 @@ struct host {
 
 struct hosts {
     struct host **buckets;
-    size_t n_buckets;            /* a power of two */
+    size_t n_buckets; /* a power of two */
     uint64_t n;
 };
 
