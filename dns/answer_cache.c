@@ -2,9 +2,7 @@
  *
  * A hit is on the path of every request, so it takes one lock of a shard and allocates nothing.
  * Each shard evicts by its own exact LRU. The hosts table is read under the lock of the shard that
- * the name falls into; a new table is swapped in under all of them, in ascending order.
- *
- * Addresses are stored packed: most names have one or two, a struct dns_answer has room for 32. */
+ * the name falls into; a new table is swapped in under all of them, in ascending order. */
 #include "dns/answer_cache.h"
 
 #include <pthread.h>
@@ -12,8 +10,9 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/list.h"
 #include "dns/hosts.h"
+#include "dns/name_table.h"
+#include "dns/setting.h"
 
 #define CACHE_MAGIC 0xd25ca4e1u
 
@@ -21,138 +20,31 @@ enum {
     ENTRIES_DEFAULT = 4096,
     ENTRIES_MOST = 1 << 20,
     SHARDS = 16,
-    ENTRIES_TO_SHARD = 1024,     /* below that one exact LRU is worth more than the locks */
-    BUCKETS_FIRST = 64,
+    ENTRIES_TO_SHARD = 1024, /* below that one exact LRU is worth more than the locks */
     HOSTS_CHECK_MS = 1000,
     LOCALHOST_TTL_S = 3600
 };
 
-struct kept {
-    uint8_t kind, n;
-    int64_t ends_ms;
-    unsigned char *bytes;        /* n addresses of 4 or 16 bytes */
-};
-
-struct entry {
-    struct list link;            /* shard's LRU, most recent first */
-    struct entry *next;          /* in its bucket */
-    struct kept half[HALVES];
-    struct addr worked;          /* AF_UNSPEC: not known */
-    struct dns_name name;
-};
-
 struct shard {
     pthread_mutex_t lock;
-    struct list lru;
-    struct entry **buckets;
-    size_t n_buckets;
-    uint64_t n, limit, hits, misses, negative_hits;
+    struct name_table names;
+    uint64_t hits, misses, negative_hits;
 };
 
 struct answer_cache {
     uint32_t magic;
     unsigned n_shards;
-    int64_t positive_ttl_s, negative_ttl_s;
-    bool v4_first;
-    char *hosts_path;
+    _Atomic int64_t positive_ttl_s, negative_ttl_s;
+    _Atomic bool v4_first;
+    _Atomic unsigned first_server;
+    struct buf source;           /* who answers, in words; known to whoever reconfigures */
     struct hosts *hosts;         /* read under any shard lock, written under all */
     pthread_mutex_t hosts_check; /* the two below; before the shard locks */
+    char *hosts_path;            /* NULL: none */
     struct hosts_stamp hosts_stamp;
     _Atomic int64_t hosts_due_ms;
     struct shard *shards;
 };
-
-/* ---- life ---- */
-
-static void
-shard_init(struct shard *s, uint64_t limit)
-{
-    pthread_mutex_init(&s->lock, NULL);
-    list_init(&s->lru);
-    s->limit = limit;
-    s->n_buckets = BUCKETS_FIRST;
-    s->buckets = mem_zalloc(s->n_buckets * sizeof(*s->buckets));
-}
-
-static void
-hosts_start(struct answer_cache *c, const char *path)
-{
-    pthread_mutex_init(&c->hosts_check, NULL);
-    atomic_init(&c->hosts_due_ms, clock_mono_ms() + HOSTS_CHECK_MS);
-    if (path && path[0]) {
-        c->hosts_path = mem_strdup(path);
-        c->hosts = hosts_reread(path, &c->hosts_stamp);
-    }
-    if (c->hosts == NULL)
-        c->hosts = hosts_new(SPAN_NONE);
-}
-
-struct answer_cache *
-answer_cache_new(const struct resolver_options *o)
-{
-    struct answer_cache *c = mem_zalloc(sizeof(*c));
-    uint64_t limit = o->cache_entries ? o->cache_entries : ENTRIES_DEFAULT;
-
-    if (limit > ENTRIES_MOST)
-        limit = ENTRIES_MOST;
-    c->magic = CACHE_MAGIC;
-    c->positive_ttl_s = o->positive_ttl_s;
-    c->negative_ttl_s = o->negative_ttl_s;
-    c->v4_first = o->v4_first;
-    c->n_shards = limit < ENTRIES_TO_SHARD ? 1 : SHARDS;
-    c->shards = mem_zalloc(SHARDS * sizeof(*c->shards));
-    for (unsigned i = 0; i < c->n_shards; i++)
-        shard_init(&c->shards[i], limit / c->n_shards);
-    hosts_start(c, o->hosts_file);
-    return c;
-}
-
-static void
-kept_drop(struct kept *k)
-{
-    mem_free(k->bytes);
-    *k = (struct kept){.kind = HALF_NONE};
-}
-
-static void
-entry_free(struct entry *e)
-{
-    kept_drop(&e->half[HALF_V6]);
-    kept_drop(&e->half[HALF_V4]);
-    mem_free(e);
-}
-
-static void
-entries_free(struct list *entries)
-{
-    while (!list_empty(entries)) {
-        struct entry *e = LIST_OWNER(entries->next, struct entry, link);
-
-        list_remove(&e->link);
-        entry_free(e);
-    }
-}
-
-void
-answer_cache_free(struct answer_cache **held)
-{
-    struct answer_cache *c = *held;
-
-    *held = NULL;
-    if (c == NULL)
-        return;
-    CHECK_OBJ(c, CACHE_MAGIC);
-    for (unsigned i = 0; i < c->n_shards; i++) {
-        entries_free(&c->shards[i].lru);
-        mem_free(c->shards[i].buckets);
-        pthread_mutex_destroy(&c->shards[i].lock);
-    }
-    pthread_mutex_destroy(&c->hosts_check);
-    hosts_free(&c->hosts);
-    mem_free(c->hosts_path);
-    mem_free(c->shards);
-    FREE_OBJ(c);
-}
 
 /* ---- the hosts file ---- */
 
@@ -177,15 +69,38 @@ hosts_follow(struct answer_cache *c)
     int64_t now_ms = clock_mono_ms();
     struct hosts *newer;
 
-    if (c->hosts_path == NULL ||
-        now_ms < atomic_load_explicit(&c->hosts_due_ms, memory_order_relaxed))
+    if (now_ms < atomic_load_explicit(&c->hosts_due_ms, memory_order_relaxed))
         return;
     if (pthread_mutex_trylock(&c->hosts_check) != 0)
         return;
     atomic_store_explicit(&c->hosts_due_ms, now_ms + HOSTS_CHECK_MS, memory_order_relaxed);
-    newer = hosts_reread(c->hosts_path, &c->hosts_stamp);
+    newer = c->hosts_path ? hosts_reread(c->hosts_path, &c->hosts_stamp) : NULL;
     if (newer)
         hosts_swap(c, newer);
+    pthread_mutex_unlock(&c->hosts_check);
+}
+
+/* Reads the file at once. The names of another one before do not stay, even if it cannot be read.
+ */
+static void
+hosts_choose(struct answer_cache *c, const char *path)
+{
+    struct hosts *newer = NULL;
+    bool same;
+
+    path = path && path[0] ? path : NULL;
+    pthread_mutex_lock(&c->hosts_check);
+    same = c->hosts && c->hosts_path && path && strcmp(c->hosts_path, path) == 0;
+    if (!same) {
+        mem_free(c->hosts_path);
+        c->hosts_path = path ? mem_strdup(path) : NULL;
+        c->hosts_stamp = (struct hosts_stamp){.ino = 0};
+    }
+    newer = path ? hosts_reread(path, &c->hosts_stamp) : NULL;
+    if (newer || !same)
+        hosts_swap(c, newer ? newer : hosts_new(SPAN_NONE));
+    atomic_store_explicit(&c->hosts_due_ms, path ? clock_mono_ms() + HOSTS_CHECK_MS : INT64_MAX,
+                          memory_order_relaxed);
     pthread_mutex_unlock(&c->hosts_check);
 }
 
@@ -203,90 +118,23 @@ localhost_answer(struct half_answer *h)
     }
 }
 
-/* ---- packed addresses ---- */
-
-static size_t
-packed_bytes(enum half half)
-{
-    return half == HALF_V6 ? 16 : 4;
-}
-
-static void *
-raw_bytes(struct addr *a)
-{
-    return a->sa.sa_family == AF_INET6 ? (void *)&a->v6.sin6_addr : (void *)&a->v4.sin_addr;
-}
-
-static unsigned char *
-addresses_pack(const struct half_answer *h, enum half half)
-{
-    size_t n_bytes = packed_bytes(half);
-    unsigned char *packed = mem_alloc(h->n * n_bytes);
-
-    for (unsigned i = 0; i < h->n; i++) {
-        struct addr a = h->at[i];
-
-        memcpy(packed + i * n_bytes, raw_bytes(&a), n_bytes);
-    }
-    return packed;
-}
-
-static void
-kept_unpack(const struct kept *k, enum half half, int64_t now_ms, struct half_answer *h)
-{
-    h->kind = k->kind;
-    h->n = k->n;
-    h->ttl_s = k->ends_ms > now_ms ? (k->ends_ms - now_ms + 999) / 1000 : 0;
-    for (unsigned i = 0; i < k->n; i++) {
-        memset(&h->at[i], 0, sizeof(h->at[i]));
-        h->at[i].sa.sa_family = half == HALF_V6 ? AF_INET6 : AF_INET;
-        memcpy(raw_bytes(&h->at[i]), k->bytes + i * packed_bytes(half), packed_bytes(half));
-    }
-}
-
-/* ---- what still holds ---- */
-
-static bool
-kept_good(const struct kept *k, int64_t now_ms)
-{
-    return k->kind == HALF_ADDRESSES && now_ms < k->ends_ms;
-}
-
-static bool
-kept_known(const struct kept *k, int64_t now_ms)
-{
-    return k->kind != HALF_NONE && now_ms < k->ends_ms;
-}
-
-/* A family that had no addresses, or could not be asked, does not have the other one asked again
- * before its time: many names have one family only, and a short negative TTL. */
-static bool
-entry_answers(const struct entry *e, int64_t now_ms)
-{
-    const struct kept *a = &e->half[HALF_V6], *b = &e->half[HALF_V4];
-
-    if (kept_known(a, now_ms) && kept_known(b, now_ms))
-        return true;
-    if (kept_good(a, now_ms))
-        return b->kind != HALF_NONE && b->kind != HALF_ADDRESSES;
-    return kept_good(b, now_ms) && a->kind != HALF_NONE && a->kind != HALF_ADDRESSES;
-}
+/* ---- a name ---- */
 
 static const struct addr *
-entry_worked(const struct entry *e)
+known_name_worked(const struct known_name *e)
 {
     return e->worked.sa.sa_family == AF_UNSPEC ? NULL : &e->worked;
 }
 
 static void
-entry_read(const struct answer_cache *c, const struct entry *e, int64_t now_ms,
-           struct dns_answer *out)
+known_name_read(const struct answer_cache *c, const struct known_name *e, int64_t now_ms,
+                struct dns_answer *out)
 {
     struct half_answer h[HALVES];
 
-    kept_unpack(&e->half[HALF_V6], HALF_V6, now_ms, &h[HALF_V6]);
-    kept_unpack(&e->half[HALF_V4], HALF_V4, now_ms, &h[HALF_V4]);
-    order_answer(h, entry_worked(e), c->v4_first, out);
+    kept_read(&e->half[HALF_V6], HALF_V6, now_ms, &h[HALF_V6]);
+    kept_read(&e->half[HALF_V4], HALF_V4, now_ms, &h[HALF_V4]);
+    order_answer(h, known_name_worked(e), c->v4_first, out);
     out->from_cache = true;
 }
 
@@ -298,67 +146,108 @@ shard_of(struct answer_cache *c, const struct dns_name *name)
     return &c->shards[(name->hash >> 56) % c->n_shards];
 }
 
-static struct entry **
-bucket_of(struct shard *s, uint64_t hash)
-{
-    return &s->buckets[hash & (s->n_buckets - 1)];
-}
+/* ---- options ---- */
 
-static struct entry *
-entry_find(struct shard *s, const struct dns_name *name)
+static uint64_t
+entries_of(const struct resolver_options *o)
 {
-    struct entry *e = *bucket_of(s, name->hash);
+    uint64_t entries = o->cache_entries ? o->cache_entries : ENTRIES_DEFAULT;
 
-    while (e && (e->name.hash != name->hash || !span_eq(name_key(&e->name), name_key(name))))
-        e = e->next;
-    return e;
+    return entries < ENTRIES_MOST ? entries : ENTRIES_MOST;
 }
 
 static void
-buckets_grow(struct shard *s)
+known_name_bound(const struct answer_cache *c, struct known_name *e, int64_t now_ms)
 {
-    mem_free(s->buckets);
-    s->n_buckets *= 2;
-    s->buckets = mem_zalloc(s->n_buckets * sizeof(*s->buckets));
-    for (struct list *at = s->lru.next; at != &s->lru; at = at->next) {
-        struct entry *e = LIST_OWNER(at, struct entry, link);
-        struct entry **bucket = bucket_of(s, e->name.hash);
+    for (unsigned i = 0; i < HALVES; i++) {
+        bool good = e->half[i].kind == HALF_ADDRESSES;
 
-        e->next = *bucket;
-        *bucket = e;
+        kept_bound(&e->half[i], good ? c->positive_ttl_s : c->negative_ttl_s, now_ms);
     }
 }
 
 static void
-entry_evict(struct shard *s, struct entry *e)
+shard_reconfigure(const struct answer_cache *c, struct shard *s, uint64_t limit, bool forget)
 {
-    struct entry **at = bucket_of(s, e->name.hash);
+    int64_t now_ms = clock_mono_ms();
 
-    while (*at != e)
-        at = &(*at)->next;
-    *at = e->next;
-    list_remove(&e->link);
-    s->n--;
-    entry_free(e);
+    pthread_mutex_lock(&s->lock);
+    s->names.limit = limit > 0 ? limit : 1;
+    name_table_shrink(&s->names, forget ? 0 : s->names.limit);
+    for (struct list *at = s->names.lru.next; at != &s->names.lru; at = at->next)
+        known_name_bound(c, LIST_OWNER(at, struct known_name, link), now_ms);
+    pthread_mutex_unlock(&s->lock);
 }
 
-static struct entry *
-entry_make(struct shard *s, const struct dns_name *name)
+/* Are other servers asked now, or about other names? */
+static bool
+source_changes(struct answer_cache *c, const struct resolver_options *o)
 {
-    size_t used = offsetof(struct dns_name, at) + name->n + 2u;
-    struct entry *e = mem_zalloc(offsetof(struct entry, name) + used), **bucket;
+    struct buf source = {0};
+    bool same;
 
-    if (s->n >= s->limit)
-        entry_evict(s, LIST_OWNER(s->lru.prev, struct entry, link));
-    if (s->n >= s->n_buckets)
-        buckets_grow(s);
-    memcpy(&e->name, name, used);
-    bucket = bucket_of(s, name->hash);
-    e->next = *bucket;
-    *bucket = e;
-    list_push_front(&s->lru, &e->link);
-    s->n++;
-    return e;
+    setting_describe(o, &source);
+    same = span_eq(buf_span(&source), buf_span(&c->source));
+    buf_free(&c->source);
+    c->source = source;
+    return !same;
+}
+
+/* The number of shards stays as it was made: names do not move between locks. */
+void
+answer_cache_reconfigure(struct answer_cache *c, const struct resolver_options *o)
+{
+    bool forget = source_changes(c, o);
+
+    CHECK_OBJ(c, CACHE_MAGIC);
+    c->positive_ttl_s = o->positive_ttl_s;
+    c->negative_ttl_s = o->negative_ttl_s;
+    c->v4_first = o->v4_first;
+    if (forget)
+        c->first_server = 0;
+    for (unsigned i = 0; i < c->n_shards; i++)
+        shard_reconfigure(c, &c->shards[i], entries_of(o) / c->n_shards, forget);
+    hosts_choose(c, o->hosts_file);
+}
+
+/* ---- life ---- */
+
+struct answer_cache *
+answer_cache_new(const struct resolver_options *o)
+{
+    struct answer_cache *c = mem_zalloc(sizeof(*c));
+
+    c->magic = CACHE_MAGIC;
+    c->n_shards = entries_of(o) < ENTRIES_TO_SHARD ? 1 : SHARDS;
+    c->shards = mem_zalloc(c->n_shards * sizeof(*c->shards));
+    for (unsigned i = 0; i < c->n_shards; i++) {
+        pthread_mutex_init(&c->shards[i].lock, NULL);
+        name_table_init(&c->shards[i].names);
+    }
+    pthread_mutex_init(&c->hosts_check, NULL);
+    answer_cache_reconfigure(c, o);
+    return c;
+}
+
+void
+answer_cache_free(struct answer_cache **held)
+{
+    struct answer_cache *c = *held;
+
+    *held = NULL;
+    if (c == NULL)
+        return;
+    CHECK_OBJ(c, CACHE_MAGIC);
+    for (unsigned i = 0; i < c->n_shards; i++) {
+        name_table_free(&c->shards[i].names);
+        pthread_mutex_destroy(&c->shards[i].lock);
+    }
+    pthread_mutex_destroy(&c->hosts_check);
+    hosts_free(&c->hosts);
+    mem_free(c->hosts_path);
+    buf_free(&c->source);
+    mem_free(c->shards);
+    FREE_OBJ(c);
 }
 
 /* ---- the front door ---- */
@@ -370,48 +259,29 @@ answer_cache_lifetime(const struct answer_cache *c, const struct half_answer *h)
 
     if (h->kind == HALF_ADDRESSES)
         most_s = c->positive_ttl_s;
-    else if (h->kind == HALF_FAILED || h->kind == HALF_TIMEOUT)
-        ttl_s = FAILURE_TTL_MOST_S;
+    else if (h->kind == HALF_FAILED)
+        ttl_s = FAILURE_TTL_S;
+    else if (h->kind == HALF_TIMEOUT)
+        ttl_s = TIMEOUT_TTL_S;
     ttl_s = ttl_s < most_s ? ttl_s : most_s;
     return ttl_s > 0 ? ttl_s : 0;
 }
 
-static void
-half_put(struct entry *e, enum half half, const struct half_answer *h, int64_t ttl_s,
-         int64_t now_ms)
-{
-    struct kept *k = &e->half[half];
-    bool failed = h->kind == HALF_FAILED || h->kind == HALF_TIMEOUT;
-
-    if (h->kind == HALF_NONE || (failed && kept_good(k, now_ms)))
-        return;
-    kept_drop(k);
-    if (h->kind == HALF_ADDRESSES && (ttl_s == 0 || h->n == 0))
-        return;
-    k->kind = (uint8_t)h->kind;
-    k->ends_ms = now_ms + ttl_s * 1000;
-    if (h->kind == HALF_ADDRESSES) {
-        k->n = (uint8_t)h->n;
-        k->bytes = addresses_pack(h, half);
-    }
-}
-
 void
-answer_cache_put(struct answer_cache *c, const struct dns_name *name,
-                 const struct half_answer *h)
+answer_cache_put(struct answer_cache *c, const struct dns_name *name, const struct half_answer *h)
 {
     struct shard *s = shard_of(c, name);
     int64_t ttl_s[HALVES], now_ms = clock_mono_ms();
-    struct entry *e;
+    struct known_name *e;
 
     for (unsigned i = 0; i < HALVES; i++)
         ttl_s[i] = h[i].kind == HALF_NONE ? 0 : answer_cache_lifetime(c, &h[i]);
     pthread_mutex_lock(&s->lock);
-    e = entry_find(s, name);
+    e = name_table_find(&s->names, name);
     if (e == NULL && (ttl_s[HALF_V6] > 0 || ttl_s[HALF_V4] > 0))
-        e = entry_make(s, name);
+        e = name_table_add(&s->names, name);
     for (unsigned i = 0; e && i < HALVES; i++)
-        half_put(e, i, &h[i], ttl_s[i], now_ms);
+        kept_put(&e->half[i], i, &h[i], ttl_s[i], now_ms);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -419,16 +289,15 @@ static bool
 shard_find(struct answer_cache *c, struct shard *s, const struct dns_name *name,
            struct dns_answer *out)
 {
-    struct entry *e = entry_find(s, name);
+    struct known_name *e = name_table_find(&s->names, name);
     int64_t now_ms = clock_mono_ms();
 
-    if (e == NULL || !entry_answers(e, now_ms)) {
+    if (e == NULL || !known_name_answers(e, now_ms)) {
         s->misses++;
         return false;
     }
-    list_remove(&e->link);
-    list_push_front(&s->lru, &e->link);
-    entry_read(c, e, now_ms, out);
+    name_table_touch(&s->names, e);
+    known_name_read(c, e, now_ms, out);
     s->hits++;
     s->negative_hits += out->status != DNS_OK;
     return true;
@@ -461,10 +330,10 @@ void
 answer_cache_prefer(struct answer_cache *c, const struct dns_name *name, const struct addr *worked)
 {
     struct shard *s = shard_of(c, name);
-    struct entry *e;
+    struct known_name *e;
 
     pthread_mutex_lock(&s->lock);
-    e = entry_find(s, name);
+    e = name_table_find(&s->names, name);
     if (e)
         e->worked = *worked;
     pthread_mutex_unlock(&s->lock);
@@ -474,15 +343,29 @@ bool
 answer_cache_worked(struct answer_cache *c, const struct dns_name *name, struct addr *out)
 {
     struct shard *s = shard_of(c, name);
-    struct entry *e;
+    struct known_name *e;
 
     *out = ADDR_NONE;
     pthread_mutex_lock(&s->lock);
-    e = entry_find(s, name);
+    e = name_table_find(&s->names, name);
     if (e)
         *out = e->worked;
     pthread_mutex_unlock(&s->lock);
     return out->sa.sa_family != AF_UNSPEC;
+}
+
+unsigned
+answer_cache_first_server(const struct answer_cache *c)
+{
+    return atomic_load_explicit(&c->first_server, memory_order_relaxed);
+}
+
+/* Written only when it is another one: the line is read by all workers. */
+void
+answer_cache_answered(struct answer_cache *c, unsigned server)
+{
+    if (answer_cache_first_server(c) != server)
+        atomic_store_explicit(&c->first_server, server, memory_order_relaxed);
 }
 
 /* ---- reports ---- */
@@ -495,41 +378,13 @@ answer_cache_stats(struct answer_cache *c, struct answer_cache_stats *out)
         struct shard *s = &c->shards[i];
 
         pthread_mutex_lock(&s->lock);
-        out->entries += s->n;
+        out->entries += s->names.n;
         out->hits += s->hits;
         out->misses += s->misses;
         out->negative_hits += s->negative_hits;
         out->hosts_entries = hosts_count(c->hosts);
         pthread_mutex_unlock(&s->lock);
     }
-}
-
-static struct entry *
-entry_copy(const struct entry *e)
-{
-    size_t n_bytes = offsetof(struct entry, name) + offsetof(struct dns_name, at) + e->name.n + 2u;
-    struct entry *copy = mem_alloc(n_bytes);
-
-    memcpy(copy, e, n_bytes);
-    for (unsigned i = 0; i < HALVES; i++) {
-        size_t n = e->half[i].n * packed_bytes(i);
-
-        copy->half[i].bytes = n ? memcpy(mem_alloc(n), e->half[i].bytes, n) : NULL;
-    }
-    return copy;
-}
-
-static void
-shard_copy(struct shard *s, int64_t now_ms, struct list *copies)
-{
-    pthread_mutex_lock(&s->lock);
-    for (struct list *at = s->lru.next; at != &s->lru; at = at->next) {
-        struct entry *e = LIST_OWNER(at, struct entry, link);
-
-        if (entry_answers(e, now_ms))
-            list_push_back(copies, &entry_copy(e)->link);
-    }
-    pthread_mutex_unlock(&s->lock);
 }
 
 /* A shard's entries are copied first: fn may take its time, and the lock must not. */
@@ -542,17 +397,20 @@ answer_cache_each(struct answer_cache *c,
     int64_t now_ms = clock_mono_ms();
 
     for (unsigned i = 0; i < c->n_shards; i++) {
-        struct list copies;
+        struct shard *s = &c->shards[i];
         struct dns_answer answer;
+        struct list copies;
 
         list_init(&copies);
-        shard_copy(&c->shards[i], now_ms, &copies);
+        pthread_mutex_lock(&s->lock);
+        name_table_copy(&s->names, now_ms, &copies);
+        pthread_mutex_unlock(&s->lock);
         for (struct list *at = copies.next; at != &copies; at = at->next) {
-            struct entry *e = LIST_OWNER(at, struct entry, link);
+            struct known_name *e = LIST_OWNER(at, struct known_name, link);
 
-            entry_read(c, e, now_ms, &answer);
+            known_name_read(c, e, now_ms, &answer);
             fn(arg, name_key(&e->name), &answer, answer.ttl_s);
         }
-        entries_free(&copies);
+        known_names_free(&copies);
     }
 }

@@ -8,7 +8,10 @@
 #include "dns/name.h"
 #include "dns/order.h"
 
-#define FAILURE_TTL_MOST_S 10 /* a name server that had an accident is asked again soon */
+/* SERVFAIL, REFUSED and the like say something of a moment at the server, nothing of the name. A
+ * timeout holds longer: whoever asks again waits as long again. */
+#define FAILURE_TTL_S 2
+#define TIMEOUT_TTL_S 10
 
 /* How long this may be kept: its ttl_s within what the operator allows. Failures bring none. */
 int64_t answer_cache_lifetime(const struct answer_cache *c, const struct half_answer *h);
@@ -23,5 +26,9 @@ void answer_cache_prefer(struct answer_cache *c, const struct dns_name *name,
                          const struct addr *worked);
 /* false: nothing is known to have worked. */
 bool answer_cache_worked(struct answer_cache *c, const struct dns_name *name, struct addr *out);
+/* Which of the name servers answered last, as the workers tell each other: only the first of them
+ * waits for one that is dead. 0 at first; the place in a list that may have become shorter. */
+unsigned answer_cache_first_server(const struct answer_cache *c);
+void answer_cache_answered(struct answer_cache *c, unsigned server);
 
 #endif

@@ -25,7 +25,7 @@ struct host {
 
 struct hosts {
     struct host **buckets;
-    size_t n_buckets;            /* a power of two */
+    size_t n_buckets; /* a power of two */
     uint64_t n;
 };
 
@@ -266,6 +266,6 @@ hosts_reread(const char *path, struct hosts_stamp *seen)
     *seen = (struct hosts_stamp){st.st_mtim, st.st_size, st.st_ino};
     t = hosts_load(path);
     if (t == NULL)
-        log_event(LOG_WARN, "hosts file %s cannot be read: its names stay as they were", path);
+        log_event(LOG_WARN, "hosts file %s cannot be read: what was read of it before stays", path);
     return t;
 }

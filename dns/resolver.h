@@ -1,10 +1,11 @@
 /* dns/resolver.h - names to addresses on this loop. The only module that knows c-ares.
  *
- * One resolver per worker (a c-ares channel on the worker's loop), one answer_cache for all. A
- * question that another exchange of this worker has under way is joined. A and AAAA are asked side
- * by side; the answer comes when both are in, or 50 ms after the first useful one (RFC 8305 section
- * 3); the later family still enters the cache. One family that fails does not fail the name.
- * Callbacks come from the loop, once per query, never from inside resolver_ask. */
+ * One resolver per worker (its name servers are asked on the worker's loop), one answer_cache for
+ * all. The server that answered last, whichever worker it was, is asked first. A question that
+ * another exchange of this worker has under way is joined. A and AAAA are asked side by side; the
+ * answer comes when both are in, or 50 ms after the first useful one (RFC 8305 section 3); the
+ * later family still enters the cache. One family that fails does not fail the name. Callbacks come
+ * from the loop, once per query, never from inside resolver_ask. */
 #ifndef DNS_RESOLVER_H
 #define DNS_RESOLVER_H
 
@@ -25,11 +26,13 @@ struct dns_answer {
 };
 
 struct resolver_options {
-    const char *nameservers; /* "127.0.0.1:5353,[::1]:53"; NULL: /etc/resolv.conf */
-    const char *hosts_file;  /* NULL: none */
-    int64_t timeout_ms;      /* dns_timeout: whole question */
-    int64_t retransmit_ms;   /* dns_retransmit_interval */
-    int64_t positive_ttl_s;  /* upper bound, positive_dns_ttl */
+    /* "127.0.0.1:5353,[::1]:53"; NULL: those of /etc/resolv.conf. With several, a silent one gets
+     * company after a second. */
+    const char *nameservers;
+    const char *hosts_file; /* NULL: none */
+    int64_t timeout_ms;     /* dns_timeout: whole question */
+    int64_t retransmit_ms;  /* dns_retransmit_interval */
+    int64_t positive_ttl_s; /* upper bound, positive_dns_ttl */
     /* negative_dns_ttl: at most this long, never longer than the SOA says */
     int64_t negative_ttl_s;
     bool v4_first;             /* dns_v4_first (obsolete in Squid, kept as an order) */
@@ -47,6 +50,9 @@ struct answer_cache *answer_cache_new(
     const struct resolver_options *o); /* reads the hosts file; re-reads it when its mtime changes
                                           (checked at most once a second) */
 void answer_cache_free(struct answer_cache **c);
+/* While others use it, by one thread at a time. What is kept ends no later than the new bounds say;
+ * when other servers or completions are asked now, it is forgotten. */
+void answer_cache_reconfigure(struct answer_cache *c, const struct resolver_options *o);
 struct answer_cache_stats {
     uint64_t entries, hits, misses, negative_hits, hosts_entries;
 };
@@ -58,6 +64,9 @@ void answer_cache_each(struct answer_cache *c,
 
 struct resolver *resolver_new(struct loop *l, struct answer_cache *shared,
                               const struct resolver_options *o);
+/* New questions are asked under these options, of which nothing is kept; those under way end under
+ * the old ones, and are not kept in the cache. */
+void resolver_reconfigure(struct resolver *r, const struct resolver_options *o);
 void resolver_free(struct resolver **r); /* pending queries are dropped without a callback */
 /* true: *now holds the answer (literal, hosts file, cache, a name no resolver accepts). false: fn
  * will be called; *q can be cancelled until then. */

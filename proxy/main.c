@@ -257,13 +257,22 @@ greet(const struct conf *c)
     fflush(stdout);
 }
 
+/* With -N, -d sends the events to the terminal. */
 static void
-reload(struct setup *s, const char *path)
+choose_event_log(const struct arguments *a, const struct conf *c)
+{
+    log_open(a->foreground && a->debug >= 0 ? NULL : c->cache_log);
+}
+
+static void
+reload(struct setup *s, const struct arguments *a)
 {
     struct buf notes = {0}, errors = {0};
-    bool fine = setup_reload(s, path, &notes, &errors);
+    bool fine = setup_reload(s, a->conf, &notes, &errors);
     char *line;
 
+    if (fine)
+        choose_event_log(a, setup_conf(s));
     buf_add_char(&notes, 0);
     buf_add_char(&errors, 0);
     for (line = strtok(notes.at, "\n"); line; line = strtok(NULL, "\n"))
@@ -287,7 +296,7 @@ begin_stop(struct setup *s, int signal)
 }
 
 static void
-serve(struct setup *s, const char *path, const sigset_t *signals)
+serve(struct setup *s, const struct arguments *a, const sigset_t *signals)
 {
     struct timespec tick = {1, 0}, soon = {0, 10 * 1000 * 1000};
     bool stopping = false;
@@ -297,7 +306,7 @@ serve(struct setup *s, const char *path, const sigset_t *signals)
 
         clock_tick();
         if (signal == SIGHUP && !stopping)
-            reload(s, path);
+            reload(s, a);
         else if (signal == SIGUSR1)
             setup_rotate(s);
         else if (signal == SIGTERM || signal == SIGINT) {
@@ -356,7 +365,7 @@ run_configured(const struct arguments *a, const struct conf *c, struct setup *s,
     }
     announce(a, c);
     daemon_serves(teller);
-    serve(s, a->conf, signals);
+    serve(s, a, signals);
     return 0;
 }
 
@@ -378,8 +387,7 @@ start(const struct arguments *a, struct conf *c, struct buf *errors)
     if (already_running(c))
         return NULL;
     (void)umask((mode_t)c->umask | umask(0));
-    if (c->cache_log && !(a->foreground && a->debug >= 0))
-        log_open(c->cache_log);
+    choose_event_log(a, c);
     fds_start(c->max_filedescriptors > 0 ? (uint64_t)c->max_filedescriptors : hard_limit());
     if (!pid_file_write(c->pid_filename, errors))
         return NULL;

@@ -29,8 +29,6 @@ struct setup {
     struct tiers *tiers;
     struct store *store;
     struct answer_cache *answers;
-    struct resolver_options resolver;
-    struct conf *resolver_conf; /* keeps the resolver's strings */
     struct manager *manager;
     struct worker *workers[WORKERS_MAX];
     unsigned n_workers;
@@ -130,7 +128,7 @@ bool
 setup_check(struct conf *c, struct buf *errors)
 {
     bool fine = ports_are_supported(c, errors);
-    struct policy *p = policy_new(c, errors);
+    struct policy *p = policy_new(c, c->n_cache_dirs > 0, errors);
     struct log_sinks *s = p ? sinks_new(p, false, errors) : NULL;
 
     fine = fine && s != NULL;
@@ -265,6 +263,7 @@ static void
 setup_parts(struct setup *s)
 {
     const struct conf *c = s->conf;
+    struct resolver_options names = resolver_options_of(c);
     struct buf text = {0};
 
     s->tiers = tiers_of(c);
@@ -272,10 +271,7 @@ setup_parts(struct setup *s)
         &(struct store_options){.limit_bytes = (uint64_t)c->cache_mem,
                                 .policy = evict_policy_named(c->memory_replacement_policy),
                                 .tiers = s->tiers});
-    s->resolver_conf = s->conf;
-    conf_ref(s->resolver_conf);
-    s->resolver = resolver_options_of(c);
-    s->answers = answer_cache_new(&s->resolver);
+    s->answers = answer_cache_new(&names);
     s->manager =
         manager_new(&(struct manager_options){.store = s->store,
                                               .tiers = s->tiers,
@@ -295,6 +291,7 @@ static bool
 start_workers(struct setup *s, struct buf *errors)
 {
     struct worker_port ports[WORKERS_MAX][PORTS_MAX];
+    struct resolver_options names = resolver_options_of(s->conf);
     enum loop_backend backend = LOOP_AUTO;
 
     if (s->conf->event_backend)
@@ -312,7 +309,7 @@ start_workers(struct setup *s, struct buf *errors)
                                                               .store = s->store,
                                                               .tiers = s->tiers,
                                                               .answers = s->answers,
-                                                              .resolver = &s->resolver,
+                                                              .resolver = &names,
                                                               .manager = s->manager,
                                                               .ports = ports[i],
                                                               .n_ports = s->conf->n_ports,
@@ -333,8 +330,6 @@ setup_release(struct setup *s)
         store_free(&s->store);
     if (s->answers)
         answer_cache_free(&s->answers);
-    if (s->resolver_conf)
-        conf_unref(&s->resolver_conf);
     conf_unref(&s->conf);
     mem_free(s);
 }
@@ -352,7 +347,8 @@ setup_start(struct conf *c, struct buf *errors)
     if (c->n_ports > PORTS_MAX)
         buf_addf(errors, "%s:%u: http_port: at most %d ports\n", c->ports[PORTS_MAX].place.file,
                  c->ports[PORTS_MAX].place.line, PORTS_MAX);
-    else if (ports_are_supported(c, errors) && (s->policy = policy_new(c, errors)) != NULL &&
+    else if (ports_are_supported(c, errors) &&
+             (s->policy = policy_new(c, c->n_cache_dirs > 0, errors)) != NULL &&
              (s->sinks = sinks_new(s->policy, true, errors)) != NULL) {
         setup_parts(s);
         if (start_workers(s, errors))
@@ -364,11 +360,25 @@ setup_start(struct conf *c, struct buf *errors)
 
 /* ---- while running ---- */
 
+/* Workers take their part first: from then on the old name servers' answers are kept by none, and
+ * what was kept of them can be forgotten. */
+static void
+reload_workers(struct setup *s, const struct conf *c, struct policy *p, struct log_sinks *sinks)
+{
+    struct resolver_options names = resolver_options_of(c);
+
+    for (unsigned i = 0; i < s->n_workers; i++)
+        worker_reload(s->workers[i], p, sinks, &names);
+    for (unsigned i = 0; i < s->n_workers; i++)
+        worker_sync(s->workers[i]);
+    answer_cache_reconfigure(s->answers, &names);
+}
+
 bool
 setup_reload(struct setup *s, const char *path, struct buf *notes, struct buf *errors)
 {
     struct conf *c = setup_read(path, notes, errors);
-    struct policy *p = c ? policy_new(c, errors) : NULL;
+    struct policy *p = c ? policy_new(c, s->tiers != NULL, errors) : NULL;
     struct log_sinks *sinks = p ? sinks_new(p, true, errors) : NULL;
     struct buf text = {0};
 
@@ -379,10 +389,7 @@ setup_reload(struct setup *s, const char *path, struct buf *notes, struct buf *e
         return false;
     }
     conf_restart_notes(s->conf, c, notes);
-    for (unsigned i = 0; i < s->n_workers; i++)
-        worker_reload(s->workers[i], p, sinks);
-    for (unsigned i = 0; i < s->n_workers; i++)
-        worker_sync(s->workers[i]);
+    reload_workers(s, c, p, sinks);
     store_limit(s->store, (uint64_t)c->cache_mem);
     manager_names(s->manager, p->visible_name.at);
     conf_dump(c, &text);

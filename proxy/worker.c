@@ -41,6 +41,7 @@ struct worker {
     pthread_cond_t changed;
     struct policy *next_policy;
     struct log_sinks *next_sinks;
+    const struct resolver_options *next_names; /* the main thread's, while it waits */
     int64_t grace_ms;
     unsigned asked, served; /* requests of the main thread */
 };
@@ -143,12 +144,15 @@ worker_take_reload(void *owner)
     struct worker *w = owner;
     struct policy *p;
     struct log_sinks *s;
+    const struct resolver_options *names;
 
     pthread_mutex_lock(&w->lock);
     p = w->next_policy;
     s = w->next_sinks;
+    names = w->next_names;
     w->next_policy = NULL;
     w->next_sinks = NULL;
+    w->next_names = NULL;
     pthread_mutex_unlock(&w->lock);
     if (p) {
         policy_unref(&w->exchanges.policy);
@@ -159,6 +163,8 @@ worker_take_reload(void *owner)
         w->logs = log_writer_new(s);
         log_sinks_unref(&s);
     }
+    if (names)
+        resolver_reconfigure(w->resolver, names);
     served(w);
 }
 
@@ -348,7 +354,8 @@ ask(struct worker *w)
 }
 
 void
-worker_reload(struct worker *w, struct policy *p, struct log_sinks *s)
+worker_reload(struct worker *w, struct policy *p, struct log_sinks *s,
+              const struct resolver_options *names)
 {
     policy_ref(p);
     log_sinks_ref(s);
@@ -357,6 +364,7 @@ worker_reload(struct worker *w, struct policy *p, struct log_sinks *s)
     log_sinks_unref(&w->next_sinks);
     w->next_policy = p;
     w->next_sinks = s;
+    w->next_names = names;
     w->asked++;
     pthread_mutex_unlock(&w->lock);
     loop_post(w->loop, &w->reload);

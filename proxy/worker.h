@@ -25,7 +25,7 @@ struct worker_options {
     struct store *store;
     struct tiers *tiers; /* NULL: there is no disk */
     struct answer_cache *answers;
-    const struct resolver_options *resolver; /* outlives the worker */
+    const struct resolver_options *resolver; /* not kept */
     struct manager *manager;
     struct worker_port *ports; /* copied */
     unsigned n_ports;
@@ -34,8 +34,10 @@ struct worker_options {
 };
 
 struct worker *worker_start(const struct worker_options *o);
-/* From now on new exchanges use this; both get a reference. Asynchronous. */
-void worker_reload(struct worker *w, struct policy *p, struct log_sinks *s);
+/* From now on new exchanges use this; policy and sinks get a reference, names is the caller's and
+ * is read until worker_sync. Asynchronous. */
+void worker_reload(struct worker *w, struct policy *p, struct log_sinks *s,
+                   const struct resolver_options *names);
 void worker_flush_logs(struct worker *w); /* asynchronous; worker_sync waits */
 void worker_sync(struct worker *w);       /* everything asked for before has happened */
 void worker_stop(

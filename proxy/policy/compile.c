@@ -81,17 +81,17 @@ promoted(const struct conf *c, uint64_t keep)
 }
 
 static void
-policy_sizes(struct policy *p, const struct conf *c)
+policy_sizes(struct policy *p, const struct conf *c, bool has_disk)
 {
     int64_t keep = c->maximum_object_size_in_memory;
 
-    if (c->n_cache_dirs && keep < c->cache_mem / 8) /* it is in memory on its way to the disk */
+    if (has_disk && keep < c->cache_mem / 8) /* it is in memory on its way to the disk */
         keep = c->cache_mem / 8;
     if (keep > c->maximum_object_size)
         keep = c->maximum_object_size;
     p->request.keep_bytes = c->memory_cache_off ? 0 : (uint64_t)keep;
     p->request.promote_bytes = promoted(c, p->request.keep_bytes);
-    p->request.spool_bytes = c->n_cache_dirs ? (uint64_t)c->maximum_object_size : 0;
+    p->request.spool_bytes = has_disk ? (uint64_t)c->maximum_object_size : 0;
     p->request.minimum_bytes = c->minimum_object_size;
     p->request.sendfile = c->sendfile;
     p->client.head_limits = (struct h1_limits){(size_t)c->request_header_max_size, 32768, 1000};
@@ -122,7 +122,7 @@ policy_times(struct policy *p, const struct conf *c)
 }
 
 static void
-policy_plain(struct policy *p, const struct conf *c)
+policy_plain(struct policy *p, const struct conf *c, bool has_disk)
 {
     p->pseudonym = name_of(c->unique_hostname ? c->unique_hostname : c->visible_hostname);
     p->visible_name = name_of(c->visible_hostname);
@@ -140,7 +140,7 @@ policy_plain(struct policy *p, const struct conf *c)
     p->request.local_ruled =
         rules_name(&c->http_access, "to_localhost") || rules_name(&c->http_access, "to_linklocal");
     p->upstream.max_tries = (unsigned)c->forward_max_tries;
-    policy_sizes(p, c);
+    policy_sizes(p, c, has_disk);
     policy_times(p, c);
 }
 
@@ -162,7 +162,7 @@ policy_range_limits(struct policy *p, const struct conf *c, struct buf *errors)
 }
 
 struct policy *
-policy_new(struct conf *c, struct buf *errors)
+policy_new(struct conf *c, bool has_disk, struct buf *errors)
 {
     struct policy *p = mem_zalloc(sizeof *p);
     unsigned bad = 0;
@@ -171,7 +171,7 @@ policy_new(struct conf *c, struct buf *errors)
     ref_init(&p->refs);
     conf_ref(c);
     p->conf = c;
-    policy_plain(p, c);
+    policy_plain(p, c, has_disk);
     policy_rules(p, c);
     bad += acl_set_new(c, errors, &p->request.acls);
     bad += refresh_set_new(c, errors, &p->request.refresh);

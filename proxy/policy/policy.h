@@ -24,8 +24,8 @@ struct policy {
 };
 
 /* NULL when anything does not compile; errors has why, with file and line. Takes a reference on c.
- */
-struct policy *policy_new(struct conf *c, struct buf *errors);
+ * has_disk: while running, whether there is one, and not whether the next start makes one. */
+struct policy *policy_new(struct conf *c, bool has_disk, struct buf *errors);
 void policy_ref(struct policy *p);
 void policy_unref(struct policy **held);
 unsigned policy_tries(const struct policy *p, unsigned n_addresses); /* forward_max_tries */

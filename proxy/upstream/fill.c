@@ -146,7 +146,7 @@ worth_finishing(const struct fill *f)
     left = length - have;
     if (left <= f->policy->upstream.quick_abort_min)
         return true;
-    return left <= f->policy->upstream.quick_abort_max ||
+    return left <= f->policy->upstream.quick_abort_max &&
            have * 100 >= length * f->policy->upstream.quick_abort_pct;
 }
 

@@ -1,14 +1,18 @@
 """Names: asked on the worker's loop, kept for their TTL, and never able to hang a client."""
 import os
+import re
+import signal
 import time
 
 import harness
 from harness import A, AAAA, Client, Name, Scenario, reply, together
 
 
-class Names(Scenario):
+class Asking(Scenario):
     def setUp(self):
-        self.o = self.origin(lambda q: reply(body=(q.field("Host") or "").encode()),
+        """What is not stored is not served in the place of an error either."""
+        self.o = self.origin(lambda q: reply("200 OK", "Cache-Control: no-store",
+                                             body=(q.field("Host") or "").encode()),
                              host="127.0.0.2")
 
     def proxy(self, names, *conf, **options):
@@ -16,12 +20,14 @@ class Names(Scenario):
         return self.cuttle(self.d.conf, "dns_timeout 3 seconds", "hosts_file none", *conf,
                            **options)
 
-    def ask(self, p, host):
+    def ask(self, p, host, path="/"):
         """(status, seconds)"""
         began = time.monotonic()
-        r = self.get(p, self.o.url("/", host))
+        r = self.get(p, self.o.url(path, host))
         return r.status, time.monotonic() - began
 
+
+class Names(Asking):
     def test_an_answer_is_kept_for_its_ttl(self):
         p = self.proxy({"a.test": Name(a=["127.0.0.2"], ttl_s=2)}, workers=1)
         for _ in range(3):
@@ -164,6 +170,67 @@ class Names(Scenario):
                         "hosts_file none")
         self.assertEqual(self.ask(p, "a.test")[0], 200)
 
+    def two_servers(self, first, second, *conf):
+        """A proxy that asks at the address `first`, and then the Dns `second`."""
+        return self.cuttle("dns_nameservers %s 127.0.0.1:%d" % (first, second.port),
+                           "hosts_file none", *conf)
+
+    def test_a_silent_first_name_server_costs_one_name_a_second_and_no_other(self):
+        """A dead port's UDP is held, so that what is sent there is neither answered nor refused."""
+        live = self.dns({"%s.test" % c: Name(a=["127.0.0.2"]) for c in "abcdefgh"})
+        p = self.two_servers("127.0.0.1:%d" % self.dead_port(), live)
+        status, took = self.ask(p, "a.test")
+        self.assertEqual(status, 200)
+        self.assertTrue(0.9 < took < 3, took)
+        for c in "bcdefgh":  # whichever worker is asked
+            status, took = self.ask(p, c + ".test")
+            self.assertEqual(status, 200)
+            self.assertLess(took, 0.9)
+
+    def test_a_closed_first_name_server_costs_nothing(self):
+        live = self.dns({"%s.test" % c: Name(a=["127.0.0.2"]) for c in "abcd"})
+        p = self.two_servers("127.0.0.9:9", live)
+        for c in "abcd":
+            status, took = self.ask(p, c + ".test")
+            self.assertEqual(status, 200)
+            self.assertLess(took, 0.9)
+
+    def test_a_name_server_that_refuses_or_fails_leaves_it_to_the_next_at_once(self):
+        for rcode in (2, 5):
+            bad = self.dns({"a.test": Name(rcode=rcode)})
+            live = self.dns({"a.test": Name(a=["127.0.0.2"])})
+            p = self.two_servers("127.0.0.1:%d" % bad.port, live)
+            status, took = self.ask(p, "a.test")
+            self.assertEqual(status, 200)
+            self.assertLess(took, 0.9)
+            self.assertEqual(len(bad.asked("a.test", A)), 1)
+            p.stop()
+
+    def test_a_name_server_that_dies_is_replaced_by_the_one_that_lives(self):
+        names = {"%s.test" % c: Name(a=["127.0.0.2"]) for c in "abc"}
+        first, second = self.dns(names), self.dns(names)
+        p = self.two_servers("127.0.0.1:%d" % first.port, second)
+        self.assertEqual(self.ask(p, "a.test")[0], 200)
+        self.assertEqual(second.queries, [])
+        for name in names.values():
+            name.silent = True
+        first.names, second.names = names, {"b.test": Name(a=["127.0.0.2"]),
+                                            "c.test": Name(a=["127.0.0.2"])}
+        self.assertTrue(0.9 < self.ask(p, "b.test")[1] < 3)
+        self.assertLess(self.ask(p, "c.test")[1], 0.9)
+
+    def test_a_servfail_or_refused_is_not_kept_like_a_name_that_does_not_exist(self):
+        for rcode in (2, 5):
+            p = self.proxy({"a.test": Name(rcode=rcode), "gone.test": Name(rcode=3)},
+                           "negative_dns_ttl 60 seconds")
+            self.assertEqual(self.ask(p, "a.test")[0], 503)
+            self.assertEqual(self.ask(p, "gone.test")[0], 503)
+            self.d.names.update({n: Name(a=["127.0.0.2"]) for n in ("a.test", "gone.test")})
+            time.sleep(2.3)
+            self.assertEqual(self.ask(p, "a.test")[0], 200)
+            self.assertEqual(self.ask(p, "gone.test")[0], 503)
+            p.stop()
+
     def test_answers_that_belong_to_nobody_are_ignored(self):
         """A spoofed or broken packet on the port harms nobody."""
         p = self.proxy({"a.test": Name(a=["127.0.0.2"], delay_s=0.3)})
@@ -172,6 +239,143 @@ class Names(Scenario):
             self.d.udp.sendto(os.urandom(40), self.peer) if hasattr(self, "peer") else None,
             real(query, transport))[1]
         self.assertEqual(self.ask(p, "a.test")[0], 200)
+
+
+class Reload(Asking):
+    """What a reload changes about names holds for the next question; those under way end as they
+    began. Each request dials anew: a kept connection needs no name."""
+    ANEW = "server_persistent_connections off"
+
+    def reload_as(self, p, *lines):
+        """Not before the new configuration is in force is anything else done."""
+        before = p.cache_log().count("reconfigured")
+        p.write_conf([self.ANEW, *(line for line in lines if line != self.ANEW)])
+        p.send_signal(signal.SIGHUP)
+        harness.wait_for(lambda: p.cache_log().count("reconfigured") > before,
+                         "the new configuration")
+
+    def test_other_name_servers_are_asked_and_what_the_old_ones_said_is_forgotten(self):
+        p = self.proxy({"a.test": Name(a=["127.0.0.3"]), "gone.test": Name(rcode=3)})
+        self.assertEqual(self.ask(p, "a.test")[0], 502)
+        self.assertEqual(self.ask(p, "gone.test")[0], 503)
+        other = self.dns({n: Name(a=["127.0.0.2"]) for n in ("a.test", "gone.test")})
+        self.reload_as(p, other.conf, "hosts_file none")
+        for name in ("a.test", "gone.test"):
+            self.assertEqual(self.ask(p, name)[0], 200)
+        self.assertEqual(len(self.d.asked("a.test", A)), 1)
+
+    def test_what_is_known_survives_a_reload_that_does_not_touch_it(self):
+        p = self.proxy({"a.test": Name(a=["127.0.0.2"])})
+        self.assertEqual(self.ask(p, "a.test")[0], 200)
+        self.reload_as(p, *p.conf_lines, "via off")
+        self.assertEqual(self.ask(p, "a.test")[0], 200)
+        self.assertEqual(len(self.d.asked("a.test", A)), 1)
+
+    def test_append_domain_holds_and_what_was_not_found_without_it_is_found(self):
+        p = self.proxy({"printer.corp.test": Name(a=["127.0.0.2"])}, self.ANEW)
+        self.assertEqual(self.ask(p, "printer")[0], 503)
+        self.reload_as(p, *p.conf_lines, "append_domain .corp.test")
+        self.assertEqual(self.ask(p, "printer")[0], 200)
+        self.reload_as(p, *p.conf_lines[:-1])
+        self.assertEqual(self.ask(p, "printer")[0], 503)
+
+    def test_dns_defnames_holds(self):
+        self.d = self.dns({"printer.corp.test": Name(a=["127.0.0.2"])})
+        p = self.cuttle(self.d.conf, "hosts_file none",
+                        environment={"LOCALDOMAIN": "first.test corp.test"})
+        self.assertEqual(self.ask(p, "printer")[0], 503)
+        self.reload_as(p, *p.conf_lines, "dns_defnames on")
+        self.assertEqual(self.ask(p, "printer")[0], 200)
+
+    def test_another_hosts_file_is_read_and_none_is_none(self):
+        folder = self.temporary_folder()
+        one = self.write(folder, "one", "127.0.0.2 one.test\n")
+        two = self.write(folder, "two", "127.0.0.2 two.test\n")
+        self.d = self.dns({})
+        p = self.cuttle(self.d.conf, "hosts_file " + one, self.ANEW)
+        for line, known in (("hosts_file " + two, "two.test"), ("hosts_file none", None),
+                            ("hosts_file " + one, "one.test")):
+            self.reload_as(p, self.d.conf, line)
+            for name in ("one.test", "two.test"):
+                self.assertEqual(self.ask(p, name)[0] == 200, name == known, line)
+
+    def test_negative_dns_ttl_ends_what_is_kept_and_bounds_what_comes(self):
+        p = self.proxy({"gone.test": Name(rcode=3)}, "negative_dns_ttl 60 seconds")
+        self.assertEqual(self.ask(p, "gone.test")[0], 503)
+        self.reload_as(p, *p.conf_lines[:-1], "negative_dns_ttl 1 second")
+        for _ in range(2):
+            time.sleep(1.2)
+            self.assertEqual(self.ask(p, "gone.test")[0], 503)
+        self.assertEqual(len(self.d.asked("gone.test", A)), 3)
+
+    def test_positive_dns_ttl_ends_what_is_kept_and_bounds_what_comes(self):
+        p = self.proxy({"a.test": Name(a=["127.0.0.2"], ttl_s=3600)}, self.ANEW)
+        self.assertEqual(self.ask(p, "a.test")[0], 200)
+        self.reload_as(p, *p.conf_lines, "positive_dns_ttl 1 second")
+        for _ in range(2):
+            time.sleep(1.2)
+            self.assertEqual(self.ask(p, "a.test")[0], 200)
+        self.assertEqual(len(self.d.asked("a.test", A)), 3)
+
+    def test_dns_timeout_and_dns_retransmit_interval_hold(self):
+        p = self.proxy({"dumb.test": Name(silent=True)})
+        self.reload_as(p, self.d.conf, "hosts_file none", "dns_timeout 1 second",
+                       "dns_retransmit_interval 200 milliseconds")
+        status, took = self.ask(p, "dumb.test")
+        self.assertEqual(status, 504)
+        self.assertLess(took, 2)
+        self.assertGreater(len(self.d.asked("dumb.test", A)), 1)
+
+    def test_dns_v4_first_holds_for_names_whose_address_did_not_prove_itself(self):
+        six = self.origin(lambda q: reply(body=b"six"), host="::1")
+        self.origin(lambda q: reply(body=b"four"), host="127.0.0.2", port=six.port)
+        both = Name(a=["127.0.0.2"], aaaa=["::1"])
+        p = self.proxy({"a.test": both, "b.test": both}, self.ANEW)
+        self.assertEqual(self.get(p, six.url("/", "a.test")).body, b"six")
+        self.reload_as(p, *p.conf_lines, "dns_v4_first on")
+        self.assertEqual(self.get(p, six.url("/", "b.test")).body, b"four")
+
+    def test_ipcache_size_lets_names_go(self):
+        p = self.proxy({"n%d.test" % i: Name(a=["127.0.0.2"]) for i in range(40)})
+        for i in range(40):
+            self.ask(p, "n%d.test" % i)
+        self.reload_as(p, *p.conf_lines, "ipcache_size 16")
+        entries = re.search(r"(?i)entries[^0-9]*([0-9]+)", p.manager("ipcache")).group(1)
+        self.assertLessEqual(int(entries), 16)
+
+    def test_questions_under_way_end_under_the_old_servers_whatever_is_reloaded(self):
+        """Slow, silent and joined ones, over many reloads, with clients that leave meanwhile."""
+        names = {"s%d.test" % i: Name(a=["127.0.0.2"], delay_s=0.6) for i in range(8)}
+        names["dumb.test"] = Name(silent=True)
+        p = self.proxy(names, self.ANEW)
+        other = self.dns({"dumb.test": Name(silent=True)})
+        confs = (p.conf_lines, [other.conf, "dns_timeout 1 second", "hosts_file none"])
+        for _ in range(5):
+            with Client(p.address) as c:
+                c.request("GET", "http://dumb.test/")
+                c.reset()
+
+        def run(i):
+            if i < 16:
+                return self.ask(p, "s%d.test" % (i % 8), "/%d" % i)[0]
+            if i < 20:
+                return self.ask(p, "dumb.test", "/%d" % i)[0]
+            time.sleep(0.2)
+            for n in range(5):
+                self.reload_as(p, *confs[(n + 1) % 2])
+        told = together(21, run)
+        self.assertEqual(told[:20], [200] * 16 + [504] * 4)
+        self.assertEqual(self.ask(p, "s1.test")[0], 503, "the other servers do not know it")
+
+    def test_an_end_with_old_and_new_questions_under_way_is_an_orderly_end(self):
+        p = self.proxy({"dumb.test": Name(silent=True)})
+        clients = [self.client(p) for _ in range(4)]
+        for i, c in enumerate(clients):
+            c.request("GET", "http://dumb.test/")
+            time.sleep(0.1)
+            if i % 2:
+                self.reload_as(p, *p.conf_lines)
+        p.stop()
 
 
 if __name__ == "__main__":

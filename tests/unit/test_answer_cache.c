@@ -168,19 +168,22 @@ a_negative_answer_ends_with_its_soa_or_the_operators_bound(void **state)
     assert_kept_for(c, "long.test", 60);
 }
 
+/* SERVFAIL or REFUSED says nothing of the name: asked again soon, whatever negative_dns_ttl is. */
 static void
-failures_are_kept_for_ten_seconds_at_most(void **state)
+failures_are_kept_for_two_seconds_and_timeouts_for_ten(void **state)
 {
-    struct resolver_options brief = {.positive_ttl_s = 3600, .negative_ttl_s = 3};
+    struct resolver_options brief = {.positive_ttl_s = 3600, .negative_ttl_s = 1};
     struct answer_cache *c = *state, *other = answer_cache_new(&brief);
     struct dns_answer a;
 
-    put(c, "a.test", none(HALF_FAILED, 0), none(HALF_TIMEOUT, 0));
+    put(c, "refused.test", none(HALF_FAILED, 0), none(HALF_FAILED, 0));
+    assert_kept_for(c, "refused.test", 2);
+    put(c, "a.test", none(HALF_TIMEOUT, 0), none(HALF_TIMEOUT, 0));
     assert_true(find(c, "a.test", &a));
     assert_int_equal(a.status, DNS_TIMEOUT);
     assert_kept_for(c, "a.test", 10);
     put(other, "a.test", none(HALF_FAILED, 0), none(HALF_FAILED, 0));
-    assert_kept_for(other, "a.test", 3);
+    assert_kept_for(other, "a.test", 1);
     answer_cache_free(&other);
 }
 
@@ -378,6 +381,114 @@ the_hosts_file_rules_and_is_followed_within_a_second(void **state)
     answer_cache_free(&c);
 }
 
+/* ---- reloads ---- */
+
+static void
+new_bounds_hold_for_what_is_kept_too(void **state)
+{
+    struct answer_cache *c = *state;
+    struct resolver_options o = usual;
+
+    put(c, "a.test", one("2001:db8::1", 300), one("192.0.2.1", 300));
+    put(c, "no.test", none(HALF_NO_NAME, 60), none(HALF_NO_NAME, 60));
+    o.positive_ttl_s = 20;
+    o.negative_ttl_s = 5;
+    o.v4_first = true;
+    answer_cache_reconfigure(c, &o);
+    assert_first(c, "a.test", "192.0.2.1");
+    assert_kept_for(c, "a.test", 20);
+    assert_kept_for(c, "no.test", 5);
+    put(c, "b.test", none(HALF_NO_NAME, 60), none(HALF_NO_NAME, 60));
+    assert_kept_for(c, "b.test", 5);
+    answer_cache_reconfigure(c, &usual); /* a longer bound revives nothing */
+    assert_kept_for(c, "b.test", 5);
+}
+
+static void
+answers_of_other_servers_or_completions_are_forgotten(void **state)
+{
+    struct answer_cache *c = *state;
+    struct resolver_options o = usual;
+    struct dns_answer a;
+
+    put(c, "printer", none(HALF_NO_NAME, 60), none(HALF_NO_NAME, 60));
+    answer_cache_answered(c, 1);
+    o.cache_entries = 100;
+    answer_cache_reconfigure(c, &o);
+    assert_true(find(c, "printer", &a));
+    assert_int_equal(answer_cache_first_server(c), 1);
+    o.append_domain = ".corp.test";
+    answer_cache_reconfigure(c, &o);
+    assert_false(find(c, "printer", &a));
+    put(c, "printer", none(HALF_NO_DATA, 60), one("192.0.2.1", 60));
+    o.nameservers = "192.0.2.53";
+    answer_cache_reconfigure(c, &o);
+    assert_false(find(c, "printer", &a));
+    assert_int_equal(answer_cache_first_server(c), 0);
+}
+
+static void
+another_size_lets_the_oldest_go(void **state)
+{
+    struct resolver_options o = usual;
+    struct answer_cache_stats stats;
+    struct answer_cache *c;
+
+    o.cache_entries = 100;
+    c = answer_cache_new(&o);
+    for (unsigned i = 0; i < 100; i++) {
+        char host[32];
+
+        snprintf(host, sizeof(host), "host%u.test", i);
+        put(c, host, none(HALF_NO_DATA, 60), one("192.0.2.1", 60));
+    }
+    o.cache_entries = 16;
+    answer_cache_reconfigure(c, &o);
+    answer_cache_stats(c, &stats);
+    assert_int_equal(stats.entries, 16);
+    assert_false(has(c, "host83.test"));
+    assert_true(has(c, "host84.test"));
+    o.cache_entries = 17;
+    answer_cache_reconfigure(c, &o);
+    put(c, "a.test", none(HALF_NO_DATA, 60), one("192.0.2.1", 60));
+    put(c, "b.test", none(HALF_NO_DATA, 60), one("192.0.2.1", 60));
+    answer_cache_stats(c, &stats);
+    assert_int_equal(stats.entries, 17);
+    answer_cache_free(&c);
+}
+
+static void
+another_hosts_file_takes_the_place_of_the_first(void **state)
+{
+    char first[] = "/tmp/test_answer_cache.XXXXXX", second[] = "/tmp/test_answer_cache.XXXXXX";
+    struct answer_cache *c = *state;
+    struct resolver_options o = usual;
+
+    close(mkstemp(first));
+    close(mkstemp(second));
+    write_file(first, "192.0.2.7 a.test\n");
+    write_file(second, "192.0.2.8 b.test\n");
+    o.hosts_file = first;
+    answer_cache_reconfigure(c, &o);
+    assert_first(c, "a.test", "192.0.2.7");
+    write_file(first, "192.0.2.70 a.test again.test\n");
+    answer_cache_reconfigure(c, &o); /* at once, and not only within a second */
+    assert_first(c, "a.test", "192.0.2.70");
+    o.hosts_file = second;
+    answer_cache_reconfigure(c, &o);
+    assert_first(c, "b.test", "192.0.2.8");
+    assert_false(has(c, "a.test"));
+    unlink(second);
+    at_second(2);
+    assert_false(has(c, "b.test"));
+    o.hosts_file = first;
+    answer_cache_reconfigure(c, &o);
+    o.hosts_file = NULL;
+    answer_cache_reconfigure(c, &o);
+    assert_false(has(c, "a.test"));
+    unlink(first);
+}
+
 struct crowd {
     struct answer_cache *c;
     char path[32];
@@ -409,7 +520,7 @@ use_it_all(void *arg)
 }
 
 static void
-workers_share_it(void **state)
+workers_share_it_through_reloads(void **state)
 {
     struct crowd crowd = {.path = "/tmp/test_answer_cache.XXXXXX"};
     struct resolver_options o = usual;
@@ -420,6 +531,14 @@ workers_share_it(void **state)
     crowd.c = answer_cache_new(&o);
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, use_it_all, &crowd), 0);
+    for (unsigned i = 0; i < 200; i++) {
+        o.cache_entries = i % 2 ? 16 : 4096;
+        o.positive_ttl_s = i % 3 ? 3600 : 1;
+        o.v4_first = i % 2;
+        o.hosts_file = i % 5 ? crowd.path : NULL;
+        o.nameservers = i % 7 ? "192.0.2.1" : "192.0.2.2";
+        answer_cache_reconfigure(crowd.c, &o);
+    }
     for (unsigned i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
     unlink(crowd.path);
@@ -436,7 +555,7 @@ main(void)
         TEST(the_operator_bounds_the_ttl),
         TEST(addresses_with_ttl_0_are_not_kept),
         TEST(a_negative_answer_ends_with_its_soa_or_the_operators_bound),
-        TEST(failures_are_kept_for_ten_seconds_at_most),
+        TEST(failures_are_kept_for_two_seconds_and_timeouts_for_ten),
         TEST(a_failure_does_not_displace_good_addresses_but_nxdomain_does),
         TEST(a_failure_after_expiry_does_not_revive_the_address),
         TEST(a_family_without_addresses_does_not_shorten_the_other),
@@ -447,7 +566,11 @@ main(void)
         TEST(a_report_sees_what_still_holds),
         TEST(localhost_needs_no_name_server),
         TEST(the_hosts_file_rules_and_is_followed_within_a_second),
-        TEST(workers_share_it),
+        TEST(new_bounds_hold_for_what_is_kept_too),
+        TEST(answers_of_other_servers_or_completions_are_forgotten),
+        TEST(another_size_lets_the_oldest_go),
+        TEST(another_hosts_file_takes_the_place_of_the_first),
+        TEST(workers_share_it_through_reloads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
