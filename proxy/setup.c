@@ -45,7 +45,8 @@ sink_compile(const struct policy *p, const struct conf_access_log *a, struct log
     unsigned bad = log_format_new(p->conf, a->format, errors, &out->format);
 
     if (a->condition.n)
-        bad += acl_cond_new(p->request.acls, &a->condition, "access_log", errors, &out->condition);
+        bad +=
+            acl_cond_new(p->request.acls, &a->condition, RULED_ACCESS_LOG, errors, &out->condition);
     return bad;
 }
 

@@ -23,6 +23,7 @@ struct acl_build { /* one acl while it is compiled */
     struct buf *errors;
     unsigned n_problems;
     unsigned properties; /* ACL_ALWAYS | ACL_BY_TEXT, set by compile */
+    unsigned needs;      /* what it may ask for: ACL_NEEDS(...), set by compile */
 };
 
 /* Adds "file:line: acl: NAME: ..." and counts it; of one acl only the first few are told, a list

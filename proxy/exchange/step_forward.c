@@ -96,8 +96,15 @@ head_to_send(struct exchange *x, bool upgrade)
     return out;
 }
 
-enum step
-step_forward(struct exchange *x)
+/* The rules have asked for its addresses, in vain: nobody asks again behind their back. */
+static bool
+is_unresolved(const struct context *c)
+{
+    return c->dst && c->dst->status != DNS_OK;
+}
+
+static enum step
+ask_next_hop(struct exchange *x)
 {
     bool upgrade = wants_upgrade(x);
     struct fill_order o = {
@@ -130,8 +137,31 @@ step_forward(struct exchange *x)
                 ? HOW_CLIENT_REFRESH
                 : HOW_MISS;
     x->state = JUDGE;
+    if (is_unresolved(x->context)) {
+        x->answer.fault = upstream_dns_fault(x->context->dst->status);
+        return STEP_NEXT;
+    }
     fill_start(x->env->upstream, &o, &x->hop.fill);
     return STEP_WAIT;
+}
+
+/* The rules that its answer is judged by: when it comes, nobody can wait for what they need. */
+static unsigned
+needs_of_judging(const struct exchange *x)
+{
+    const struct request_policy *r = &x->context->policy->request;
+
+    if (x->look.may_store)
+        return acl_list_needs(r->store_miss);
+    if (x->context->request.method == METHOD_POST) /* its answer may stand for one to GET */
+        return acl_list_needs(r->cache) | acl_list_needs(r->store_miss);
+    return 0;
+}
+
+enum step
+step_forward(struct exchange *x)
+{
+    return exchange_obtain(x, needs_of_judging(x)) ? ask_next_hop(x) : STEP_WAIT;
 }
 
 enum step
