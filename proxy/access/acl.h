@@ -42,6 +42,8 @@ struct acl_facts {
     struct span path;            /* path and query */
     bool is_manager;             /* the request is for our own pages */
     const struct fields *fields; /* of the request; may be NULL */
+    /* Its lines, which the request has no more: they are for the rules and for nobody else. */
+    struct fields proxy_authorization;
     const struct addr
         *destination; /* where a diverted connection was going; NULL: none, addresses decide */
     const struct addr *dst; /* addresses the name has; NULL: not asked yet */

@@ -280,7 +280,7 @@ class AddressesFirst(Scenario):
     def test_a_name_that_is_gone_has_its_stale_pages(self):
         o = self.origin(reply("200 OK", "Cache-Control: max-age=0, stale-if-error=60",
                               'ETag: "1"', body=b"old"), host="0.0.0.0")
-        p = self.proxy("cache deny lan")
+        p = self.proxy("http_access deny lan", "cache deny lan")
         self.get(p, o.url("/", self.WAN))
         del self.d.names[self.WAN]
         r = self.get(p, o.url("/", self.WAN))
@@ -308,6 +308,64 @@ class AddressesFirst(Scenario):
             name = line.split()[0]
             self.assertIn("%s:5: %s: acl %s needs the addresses of the host, which %s cannot wait "
                           "for\n" % (path, name, acl, name), out + err)
+
+
+class ProxyAuthorization(Scenario):
+    """RFC 9110 11.7.2: it is for this proxy, whose rules see it; nothing else does."""
+    SECRET = "dTpwcm94eS1zZWNyZXQ="
+    BASIC, OTHER = "Proxy-Authorization: Basic " + SECRET, "Proxy-Authorization: Bearer " + SECRET
+    ACL = "acl basic req_header Proxy-Authorization ^Basic"
+
+    def test_a_rule_sees_it(self):
+        o = self.origin(reply(body=b"x"))
+        p = self.cuttle(self.ACL, "http_access deny !basic")
+        for fields, status in (((), 403), ((self.BASIC,), 200), ((self.OTHER,), 403),
+                               ((self.OTHER, self.BASIC), 200),
+                               (("Authorization: Basic " + self.SECRET,), 403)):
+            self.assertEqual(self.get(p, o.url("/"), *fields).status, status, fields)
+        with Client(p.address) as c:
+            self.assertEqual(c.get(o.authority, self.BASIC, method="CONNECT").status, 200)
+
+    def test_it_holds_for_its_request_alone(self):
+        o = self.origin(reply(body=b"x"))
+        with Client(self.cuttle(self.ACL, "http_access deny !basic", workers=1).address) as c:
+            for fields, status in (((self.BASIC,), 200), ((), 403), ((self.BASIC,), 200)):
+                self.assertEqual(c.get(o.url("/"), *fields).status, status)
+
+    def test_a_rule_of_the_store_sees_it(self):
+        o = self.origin(storable(b"x"))
+        p = self.cuttle(self.ACL, "cache deny basic")
+        self.assertEqual([self.get(p, o.url("/"), *fields).hit
+                          for fields in ((self.BASIC,), (), (self.BASIC,), ())],
+                         [False, False, False, True])
+
+    def test_with_a_rule_that_sees_it_nothing_else_does(self):
+        """No origin, no log, no page of ours and no TRACE."""
+        o = self.origin(reply(body=b"x"))
+        folder = self.temporary_folder()
+        p = self.cuttle(self.ACL, "http_access deny !basic", "log_mime_hdrs on",
+                        "logformat all %ru %>h %{Proxy-Authorization}>h",
+                        "access_log stdio:%s/squid squid basic" % folder,
+                        "access_log stdio:%s/all all" % folder, arguments=("-d", "9"))
+        dead = "http://127.0.0.2:%d/" % self.dead_port()
+        for url, method, field, status in ((o.url("/"), "GET", self.BASIC, 200),
+                                           (o.url("/"), "POST", self.BASIC, 200),
+                                           (dead, "GET", self.BASIC, 502),
+                                           (dead, "TRACE", self.BASIC, 200),
+                                           (dead, "GET", self.OTHER, 403)):
+            r = self.get(p, url, field, "Max-Forwards: 0", "X-Other: told", method=method)
+            self.assertEqual(r.status, status, (url, method, field))
+            self.assertNotIn(self.SECRET.encode(), r.raw_head + r.body)
+        p.stop()
+        for seen in o.received.values():
+            self.assertNotIn(self.SECRET.encode(), seen)
+        for name, lines in (("squid", 4), ("all", 5)):
+            with open("%s/%s" % (folder, name)) as f:
+                text = f.read()
+            self.assertEqual(text.count("\n"), lines)
+            self.assertIn("told", text)
+            self.assertNotIn(self.SECRET, text)
+        self.assertNotIn(self.SECRET, p.cache_log())
 
 
 if __name__ == "__main__":

@@ -605,6 +605,27 @@ patterns_on_fields_of_the_request(void **state)
     set_free(s);
 }
 
+/* It lies apart from the other fields, so that those who walk along them do not meet it. */
+static void
+what_is_told_to_the_proxy_alone_is_told_to_its_rules(void **state)
+{
+    struct field lines[] = {
+        {SPAN("Proxy-Authorization"), SPAN("Negotiate YII"), FIELD_PROXY_AUTHORIZATION},
+        {SPAN("Proxy-Authorization"), SPAN("Basic dTpw"), FIELD_PROXY_AUTHORIZATION}};
+    struct acl_facts f = facts_for_host("example.com");
+    struct set *s = set_of("x req_header proxy-authorization ^Basic");
+
+    assert_answer(s, f, ACL_DENY);
+    f.proxy_authorization = (struct fields){lines, 1, 2};
+    assert_answer(s, f, ACL_DENY);
+    f.proxy_authorization.n = 2;
+    assert_answer(s, f, ACL_ALLOW);
+    set_free(s);
+    s = set_of("x req_header Authorization .");
+    assert_answer(s, f, ACL_DENY);
+    set_free(s);
+}
+
 static void
 assert_at(struct set *s, int64_t wall_s, bool matches)
 {
@@ -965,6 +986,7 @@ main(void)
         cmocka_unit_test(posix_habits_are_understood),
         cmocka_unit_test(a_pattern_that_explodes_denies_instead_of_hanging),
         cmocka_unit_test(patterns_on_fields_of_the_request),
+        cmocka_unit_test(what_is_told_to_the_proxy_alone_is_told_to_its_rules),
         cmocka_unit_test(time_is_days_and_hours_of_the_local_day),
         cmocka_unit_test(groups_are_any_or_all_of_their_members),
         cmocka_unit_test(a_need_is_no_match_and_no_mismatch_however_deep_it_is),
