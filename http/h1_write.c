@@ -75,6 +75,19 @@ h1_write_fields(struct buf *b, const struct fields *f)
     b->n += n;
 }
 
+void
+h1_write_edited(struct buf *b, struct span block, const struct fields *fields,
+                const struct edits *e)
+{
+    if (e->n_removed == 0)
+        buf_add(b, block);
+    else
+        for (unsigned i = 0; i < fields->n; i++)
+            if (!edits_remove_it(e, &fields->at[i]))
+                h1_write_field(b, fields->at[i].name, fields->at[i].value);
+    h1_write_fields(b, &e->added);
+}
+
 /* RFC 9112 section 7.1 */
 size_t
 h1_chunk_head(char *out, uint64_t n_bytes)

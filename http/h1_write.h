@@ -4,6 +4,7 @@
 #define HTTP_H1_WRITE_H
 
 #include "base/buf.h"
+#include "http/edits.h"
 #include "http/message.h"
 
 void h1_write_request_line(struct buf *b, struct span method,
@@ -13,6 +14,9 @@ void h1_write_status_line(struct buf *b, unsigned status,
 void h1_write_field(struct buf *b, struct span name, struct span value);
 /* RFC 9112 section 5. */
 void h1_write_fields(struct buf *b, const struct fields *f);
+/* The fields of a head with edits. block: the same fields as they are serialized already. */
+void h1_write_edited(struct buf *b, struct span block, const struct fields *fields,
+                     const struct edits *e);
 /* "1a2b\r\n" of one chunk into out (at least 20 bytes); returns its length. */
 size_t h1_chunk_head(char *out, uint64_t n_bytes);
 

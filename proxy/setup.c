@@ -147,7 +147,7 @@ static int
 bind_port(const struct conf_port *port, struct worker_port *out, struct buf *errors)
 {
     struct listener_options o = {
-        .address = port->address, .both_families = port->any, .transparent = port->tproxy};
+        .address = port->address, .both_families = port->any, .diversion = diversion_of(port)};
     char text[ADDR_TEXT_MAX];
 
     out->address = port->address;

@@ -76,15 +76,15 @@ worker_is_full(void)
 static unsigned worker_shed(void *owner);
 
 static void
-turn_away(int fd)
+turn_away(struct transport *t)
 {
     static const char SORRY[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: "
                                 "close\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n";
 
-    (void)!write(fd, SORRY, sizeof SORRY - 1);
+    (void)transport_write(t, SORRY, sizeof SORRY - 1);
     log_event_every(5000, LOG_WARN, "no free descriptors for clients: %llu of %llu in use",
                     (unsigned long long)fds_in_use(), (unsigned long long)fds_limit());
-    fds_close(fd);
+    transport_close(t);
 }
 
 static const struct worker_port *
@@ -98,22 +98,22 @@ port_of(const struct worker *w, const struct listener *l)
 }
 
 static void
-worker_accepted(void *owner, struct listener *l, int fd, const struct addr *peer)
+worker_accepted(void *owner, struct listener *l, struct transport *t, const struct addr *peer,
+                const struct addr *destination)
 {
     struct worker *w = owner;
     const struct worker_port *port = port_of(w, l);
     struct client_arrival from = {.peer = *peer,
                                   .local = listener_address(l),
                                   .port_name = port->name,
-                                  .intercepts = port->diversion != DIVERSION_NONE};
+                                  .intercepts = port->diversion != DIVERSION_NONE,
+                                  .destination = *destination};
 
     if (worker_is_full() && worker_shed(w) == 0) {
-        turn_away(fd);
+        turn_away(t);
         return;
     }
-    if (from.intercepts)
-        from.destination = intercept_destination(fd, port->diversion, from.local);
-    client_open(&w->clients, fd, &from);
+    client_open(&w->clients, t, &from);
 }
 
 /* Descriptors have run out: idle connections go first, to origins and of clients alike. */
@@ -268,6 +268,7 @@ start_listeners(struct worker *w)
     for (unsigned i = 0; i < w->o.n_ports; i++) {
         struct listener_options o = {.address = w->o.ports[i].address,
                                      .both_families = w->o.ports[i].both_families,
+                                     .diversion = w->o.ports[i].diversion,
                                      .accepted = worker_accepted,
                                      .shed = worker_shed,
                                      .owner = w};

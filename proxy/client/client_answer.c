@@ -60,8 +60,8 @@ client_respond(void *responder, const struct outgoing *o)
     buf_add(b, buf_span(&c->out));
     buf_free(&c->out);
     h1_write_status_line(b, o->status, o->reason);
-    buf_add(b, o->block);
-    buf_add(b, o->extra);
+    h1_write_edited(b, o->head ? o->head->block : SPAN_NONE, o->head ? &o->head->fields : NULL,
+                    o->edits);
     add_framing(c, b, o, &chunked);
     add_connection(c, b);
     BUF_ADD(b, "\r\n");
@@ -131,17 +131,19 @@ client_interim(void *responder, unsigned status, const struct fields *fields)
     buf_free(&b);
 }
 
-static int
-client_steal(void *responder, struct buf *early)
+static bool
+client_steal(void *responder, struct transport *t, struct buf *early)
 {
     struct client *c = responder;
-    int fd = transport_is_open(&c->transport) ? transport_release(&c->transport) : -1;
+    bool open = transport_is_open(&c->transport);
 
+    if (open)
+        transport_take(t, &c->transport, LOOP_TUNNEL, NULL, NULL);
     *early = c->in;
     c->in = (struct buf){0};
     c->x = NULL;
     client_close(c);
-    return fd;
+    return open;
 }
 
 const struct responder_ops client_responder = {client_interim, client_respond, client_steal};

@@ -36,6 +36,7 @@ client_close(struct client *c)
         return;
     CHECK(c->x == NULL);
     c->phase = CLIENT_CLOSED;
+    idle_close_bound(c->env->exchanges->upstream->idle, c->connection);
     transport_close(&c->transport);
     loop_timer_close(&c->timer);
     loop_task_cancel(c->env->loop, &c->pump);
@@ -87,7 +88,7 @@ go_busy(struct client *c)
     if (c->phase == CLIENT_BUSY)
         return;
     c->phase = CLIENT_BUSY;
-    fds_purpose(transport_fd(&c->transport), FD_CLIENT_ACTIVE);
+    transport_purpose(&c->transport, FD_CLIENT_ACTIVE);
     move_to(c, &c->env->busy);
     loop_timer_set(&c->timer, client_wait_ms(c, INT64_MAX));
 }
@@ -96,7 +97,8 @@ static struct exchange *
 exchange_for(struct client *c)
 {
     struct exchange_client to = {&client_responder, c, &c->pump};
-    struct asker from = {.peer = c->from.peer,
+    struct asker from = {.connection = c->connection,
+                         .peer = c->from.peer,
                          .local = *c->from.local,
                          .port_name = c->from.port_name,
                          .intercepts = c->from.intercepts,
@@ -136,7 +138,7 @@ client_timer(void *owner)
 }
 
 void
-client_open(struct client_env *env, int fd, const struct client_arrival *from)
+client_open(struct client_env *env, struct transport *t, const struct client_arrival *from)
 {
     struct client *c = mem_zalloc(sizeof *c);
     char text[ADDR_TEXT_MAX];
@@ -144,15 +146,16 @@ client_open(struct client_env *env, int fd, const struct client_arrival *from)
     c->magic = CLIENT_MAGIC;
     c->env = env;
     c->from = *from;
-    transport_tcp_open(&c->transport, env->loop, fd, LOOP_CLIENT, client_io, c);
+    c->connection = ++env->last_connection;
+    transport_take(&c->transport, t, LOOP_CLIENT, client_io, c);
     c->born_ms = clock_mono_ms();
     loop_timer_init(&c->timer, env->loop, client_timer, c);
     loop_task_init(&c->pump, client_pump, c);
     loop_task_init(&c->free_later, client_free, c);
     list_push_back(&env->idle, &c->link);
     env->n_clients++;
-    fds_note(fd, span_of(text, addr_format_port(&from->peer, text)));
-    fds_purpose(fd, FD_CLIENT_IDLE);
+    transport_note(&c->transport, span_of(text, addr_format_port(&from->peer, text)));
+    transport_purpose(&c->transport, FD_CLIENT_IDLE);
     loop_timer_set(&c->timer, policy_of(c)->client.request_start_timeout_ms);
     transport_want(&c->transport, LOOP_READ);
 }
@@ -256,7 +259,7 @@ head_incomplete(struct client *c, struct span bytes)
         return;
     }
     if (c->phase == CLIENT_BUSY) { /* it came in behind the request before: nothing is on now */
-        fds_purpose(transport_fd(&c->transport), FD_CLIENT_IDLE);
+        transport_purpose(&c->transport, FD_CLIENT_IDLE);
         move_to(c, &c->env->idle);
     }
     if (c->phase !=
@@ -315,7 +318,7 @@ go_idle(struct client *c)
     }
     c->phase = CLIENT_IDLE;
     buf_free(&c->in);
-    fds_purpose(transport_fd(&c->transport), FD_CLIENT_IDLE);
+    transport_purpose(&c->transport, FD_CLIENT_IDLE);
     move_to(c, &c->env->idle);
     loop_timer_set(&c->timer, client_wait_ms(c, policy_of(c)->client.idle_ms));
     client_interest(c);

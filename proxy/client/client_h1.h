@@ -16,7 +16,8 @@ struct client_env { /* one per worker */
     struct buf out;         /* response heads are assembled here */
     struct list busy, idle; /* idle: longest first */
     unsigned n_clients;
-    bool stopping; /* no further requests on a connection */
+    uint64_t last_connection; /* each has a number */
+    bool stopping;            /* no further requests on a connection */
 };
 
 struct client_arrival { /* how a connection came to us */
@@ -30,8 +31,8 @@ struct client_arrival { /* how a connection came to us */
 struct client;
 void client_env_init(struct client_env *env, struct exchange_env *exchanges, char *scratch,
                      size_t scratch_bytes);
-/* Takes over an accepted, non-blocking descriptor. */
-void client_open(struct client_env *env, int fd, const struct client_arrival *from);
+/* Takes over an accepted connection. */
+void client_open(struct client_env *env, struct transport *t, const struct client_arrival *from);
 unsigned client_shed(struct client_env *env,
                      unsigned n); /* closes the n longest idle; returns how many */
 void

@@ -42,6 +42,7 @@ struct client {
     struct transport transport;
     struct list link;
     struct client_arrival from;
+    uint64_t connection; /* its number */
     struct exchange *x;
     struct client_body *body;
     struct buf in;  /* read, not yet used */

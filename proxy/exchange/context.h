@@ -22,7 +22,8 @@
 
 #define CONTEXT_LENT 2048
 
-struct asker { /* the client, and the way it came in by */
+struct asker {           /* the client, and the way it came in by */
+    uint64_t connection; /* the client's, in this worker; 0: none */
     struct addr peer, local;
     const char *port_name;
     bool intercepts;         /* came in on a port for diverted connections */

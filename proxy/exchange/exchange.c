@@ -134,9 +134,9 @@ exchange_release(struct exchange *x)
 
     CHECK_OBJ(x, EXCHANGE_MAGIC);
     resolver_cancel(&x->query);
-    dial_cancel(&x->tunnel.dial);
+    route_close(&x->tunnel.route);
     tunnel_close(&x->tunnel.tunnel);
-    conn_close(&x->tunnel.upgraded);
+    conn_close(&x->tunnel.server);
     exchange_drop_store(x);
     entry_source_close(&x->answer.out);
     fill_release(&x->hop.fill);

@@ -119,7 +119,6 @@ multipart_new(struct exchange *x, uint64_t *length, struct span *type)
         arena_printf(&x->context->arena, "\r\n--%.*s--\r\n", SPAN_ARG(mark));
     *length += m->texts[x->ranges.n_give].n;
     m->text = m->texts[0];
-    *type = arena_printf(&x->context->arena,
-                         "Content-Type: multipart/byteranges; boundary=%.*s\r\n", SPAN_ARG(mark));
+    *type = arena_printf(&x->context->arena, "multipart/byteranges; boundary=%.*s", SPAN_ARG(mark));
     return &m->source;
 }

@@ -48,6 +48,14 @@ exchange_obtain(struct exchange *x, unsigned needs)
     return !(needs & ACL_NEEDS(ACL_NEED_DST)) || obtain_dst(x);
 }
 
+enum fault
+exchange_dst_fault(const struct exchange *x)
+{
+    const struct dns_answer *dst = x->context->dst;
+
+    return dst && dst->status != DNS_OK ? upstream_dns_fault(dst->status) : FAULT_NONE;
+}
+
 bool
 exchange_ask_rules(struct exchange *x, const struct acl_list *rules, bool *allow)
 {

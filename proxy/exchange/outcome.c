@@ -90,9 +90,11 @@ add_forwarded(const struct exchange *x, struct buf *out)
 /* Cache-Status: name; hit; ttl=N, or name; fwd=why; fwd-status=N; stored; ttl=N, or detail=why it
  * is not stored (RFC 9211 section 2). */
 void
-outcome_cache_status(const struct exchange *x, struct buf *out)
+outcome_cache_status(struct exchange *x, struct fields *f)
 {
-    BUF_ADD(out, "Cache-Status: ");
+    struct buf *out = &x->env->head;
+
+    out->n = 0;
     buf_add(out, x->context->policy->pseudonym);
     if (x->look.sharing == SHARING_GOT)
         BUF_ADD(out, "; fwd=uri-miss; collapsed");
@@ -101,20 +103,20 @@ outcome_cache_status(const struct exchange *x, struct buf *out)
         add_ttl(x, out);
     } else
         add_forwarded(x, out);
-    BUF_ADD(out, "\r\n");
+    fields_add_id(f, &x->context->arena, FIELD_CACHE_STATUS,
+                  arena_copy(&x->context->arena, buf_span(out)));
 }
 
 /* Proxy-Status: name; error=token (RFC 9209 section 2). */
 void
-outcome_proxy_status(const struct exchange *x, struct buf *out)
+outcome_proxy_status(struct exchange *x, struct fields *f)
 {
+    struct span name = x->context->policy->pseudonym;
     const char *token = fault_token(x->answer.fault);
 
-    if (!*token)
-        return;
-    BUF_ADD(out, "Proxy-Status: ");
-    buf_add(out, x->context->policy->pseudonym);
-    buf_addf(out, "; error=%s\r\n", token);
+    if (*token)
+        fields_add_id(f, &x->context->arena, FIELD_PROXY_STATUS,
+                      arena_printf(&x->context->arena, "%.*s; error=%s", SPAN_ARG(name), token));
 }
 
 static const char *

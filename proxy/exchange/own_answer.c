@@ -17,9 +17,22 @@ own_entry(struct exchange *x, struct span text)
     return entry_new(&h, &b, SPAN_NONE, text.n);
 }
 
+struct edits
+exchange_own_fields(struct exchange *x, struct span content_type)
+{
+    struct arena *a = &x->context->arena;
+    struct edits e = {0};
+
+    fields_add_id(&e.added, a, FIELD_SERVER, SPAN("cuttle"));
+    fields_add_id(&e.added, a, FIELD_CACHE_CONTROL, SPAN("no-store"));
+    if (content_type.n)
+        fields_add_id(&e.added, a, FIELD_CONTENT_TYPE, content_type);
+    return e;
+}
+
 void
-exchange_respond_text(struct exchange *x, unsigned status, struct buf *extra, struct span text,
-                      bool close)
+exchange_respond_text(struct exchange *x, unsigned status, const struct edits *edits,
+                      struct span text, bool close)
 {
     bool bodyless = exchange_is_head(x);
 
@@ -31,7 +44,7 @@ exchange_respond_text(struct exchange *x, unsigned status, struct buf *extra, st
                             x->client.wake));
     exchange_respond(x, &(struct outgoing){.status = status,
                                            .reason = status_reason(status),
-                                           .extra = buf_span(extra),
+                                           .edits = edits,
                                            .body = bodyless ? NULL : &x->answer.out.source,
                                            .length = text.n,
                                            .bodyless = bodyless,
@@ -41,11 +54,8 @@ exchange_respond_text(struct exchange *x, unsigned status, struct buf *extra, st
 enum step
 exchange_tell(struct exchange *x, struct span text)
 {
-    struct buf *extra = &x->env->head;
+    struct edits e = exchange_own_fields(x, SPAN("text/plain; charset=utf-8"));
 
-    extra->n = 0;
-    BUF_ADD(extra, "Server: cuttle\r\nCache-Control: no-store\r\n");
-    BUF_ADD(extra, "Content-Type: text/plain; charset=utf-8\r\n");
-    exchange_respond_text(x, 200, extra, text, false);
+    exchange_respond_text(x, 200, &e, text, false);
     return STEP_WAIT;
 }

@@ -9,7 +9,6 @@
 #include "http/range.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/net/body_writer.h"
-#include "proxy/net/dial.h"
 #include "proxy/tunnel/tunnel.h"
 
 #define EXCHANGE_MAGIC 0xe8c4a19eu
@@ -94,6 +93,7 @@ enum conditions { CONDITIONS_CLIENTS, CONDITIONS_OURS, CONDITIONS_NONE };
 
 struct exchange_hop { /* the next hop, and what it says */
     bool asked;
+    bool bound; /* the answer came over a connection that is this client's alone */
     enum conditions conditions;
     struct entry *variants[8]; /* whose validators were sent */
     unsigned n_variants;
@@ -132,12 +132,9 @@ struct exchange_tally {
 };
 
 struct exchange_tunnel {
-    struct dial *dial;
-    bool redialled; /* after making room */
-    bool dialled;   /* dialled_fd holds the outcome: a descriptor or -errno */
-    int dialled_fd;
+    struct route route;  /* of CONNECT */
+    struct conn *server; /* what the route found, or what a 101 left */
     struct tunnel *tunnel;
-    struct conn *upgraded;
     struct buf early; /* from the server after a 101 */
 };
 
@@ -181,8 +178,10 @@ void exchange_resume(struct exchange *x);
 void exchange_finish(struct exchange *x); /* log and free */
 void exchange_respond(struct exchange *x, const struct outgoing *o);
 /* text becomes the body. */
-void exchange_respond_text(struct exchange *x, unsigned status, struct buf *extra, struct span text,
-                           bool close);
+void exchange_respond_text(struct exchange *x, unsigned status, const struct edits *edits,
+                           struct span text, bool close);
+/* The fields of an answer of ours; content_type may be SPAN_NONE, and borrowed. */
+struct edits exchange_own_fields(struct exchange *x, struct span content_type);
 void exchange_drop_store(struct exchange *x); /* ticket, waiter, stored entries */
 bool exchange_is_head(const struct exchange *x);
 bool exchange_from_store(const struct exchange *x); /* is the answer ours to cut and to judge? */
@@ -194,6 +193,9 @@ bool exchange_ask_rules(struct exchange *x, const struct acl_list *rules, bool *
 bool exchange_obtain(struct exchange *x, unsigned needs); /* the same, for rules judged later */
 /* Where nobody can wait: all that the rules may need has been obtained. */
 bool exchange_rules_allow(const struct exchange *x, const struct acl_list *rules);
+/* The host has no addresses, as far as a rule has asked for them: nobody asks again for the fetch.
+ */
+enum fault exchange_dst_fault(const struct exchange *x);
 
 /* entry_source.c */
 /* wake: the puller's task. false: the bytes from there on are no longer kept. */
@@ -219,9 +221,9 @@ struct source *multipart_new(struct exchange *x, uint64_t *length, struct span *
 void error_page_write(struct buf *b, const struct exchange *x, enum fault why);
 
 /* outcome.c: the words for logs and Cache-Status */
-const char *outcome_result(const struct exchange *x); /* "TCP_MISS" */
-void outcome_cache_status(const struct exchange *x, struct buf *out);
-void outcome_proxy_status(const struct exchange *x, struct buf *out);
+const char *outcome_result(const struct exchange *x);            /* "TCP_MISS" */
+void outcome_cache_status(struct exchange *x, struct fields *f); /* adds the field */
+void outcome_proxy_status(struct exchange *x, struct fields *f);
 void outcome_log(struct exchange *x);
 bool outcome_is_hit(const struct exchange *x);
 
@@ -230,7 +232,8 @@ void diverted_target(struct exchange *x);                /* first: completes the
 enum step diverted_admit(struct exchange *x);            /* refuses, or goes on to ACCESS */
 uint16_t exchange_server_port(const struct exchange *x); /* that is connected to */
 
-extern const struct fill_events exchange_fill_events; /* step_judge.c */
+struct span forward_compose(void *owner, const struct hop *hop); /* step_forward.c */
+extern const struct fill_events exchange_fill_events;            /* step_judge.c */
 /* Another exchange in the context of this one; nobody waits for its answer. */
 struct exchange *exchange_new_in_background(struct exchange *x);
 void exchange_validate_in_background(struct exchange *x);

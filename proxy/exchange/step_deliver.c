@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "cache/freshness.h"
+#include "http/auth.h"
 #include "http/conditional.h"
 #include "http/h1_write.h"
 #include "http/range.h"
@@ -18,29 +19,60 @@ exchange_from_store(const struct exchange *x)
 }
 
 static void
-add_age(struct exchange *x, struct buf *b)
+add_age(struct exchange *x, struct fields *added)
 {
+    struct arena *a = &x->context->arena;
+    struct buf *text = &x->env->head;
+    const struct refresh_rule *rule = x->context->rule;
     struct freshness f;
 
     if (!outcome_is_hit(x) && x->answer.how != HOW_FAIL_OLD && x->answer.how != HOW_UNMODIFIED &&
         x->answer.entry->head->initial_age_s == 0)
         return;
-    f = freshness_at(x->answer.entry->head,
-                     x->context->rule ? x->context->rule : &REFRESH_RULE_DEFAULT, clock_mono_ms());
-    BUF_ADD(b, "Age: ");
-    buf_add_uint(b, (uint64_t)f.age_s);
-    BUF_ADD(b, "\r\n");
+    f = freshness_at(x->answer.entry->head, rule ? rule : &REFRESH_RULE_DEFAULT, clock_mono_ms());
+    text->n = 0;
+    buf_add_uint(text, (uint64_t)f.age_s);
+    fields_add_id(added, a, FIELD_AGE, arena_copy(a, buf_span(text)));
 }
 
-static struct buf *
-own_fields(struct exchange *x)
+/* RFC 9111 section 7.3 lets a cookie be stored. It was made for one client, so others get the
+ * response without it, unless the origin says that it is for all. */
+static bool
+keeps_cookie(struct exchange *x)
 {
-    struct buf *b = &x->env->head;
+    const struct head *h = x->answer.entry->head;
 
-    b->n = 0;
-    add_age(x, b);
-    outcome_cache_status(x, b);
-    return b;
+    return h->cc.public_ || !(exchange_from_store(x) || x->look.sharing == SHARING_GOT) ||
+           !fields_find(&h->fields, FIELD_SET_COOKIE) ||
+           (x->answer.entry->client && x->answer.entry->client == context_client_mark(x->context));
+}
+
+/* A client may try such a log-in only when it is told that the connections behind us are kept apart
+ * (RFC 4559 section 6). */
+static void
+say_log_ins_work(struct exchange *x, struct fields *added)
+{
+    const struct head *h = x->answer.entry->head;
+    struct arena *a = &x->context->arena;
+
+    if (h->status != 401 || !auth_binds_response(&h->fields))
+        return;
+    fields_add(added, a, SPAN("Proxy-Support"), SPAN("Session-Based-Authentication"));
+    fields_add_id(added, a, FIELD_CONNECTION, SPAN("Proxy-Support"));
+}
+
+/* What leaves differs from the entry's head by so much, whatever else is added. */
+static struct edits
+edits_for_client(struct exchange *x)
+{
+    struct edits e = {0};
+
+    if (!keeps_cookie(x))
+        edits_remove(&e, FIELD_SET_COOKIE);
+    add_age(x, &e.added);
+    outcome_cache_status(x, &e.added);
+    say_log_ins_work(x, &e.added);
+    return e;
 }
 
 static void
@@ -49,49 +81,22 @@ close_reader(struct exchange *x)
     entry_source_close(&x->answer.out);
 }
 
-/* The fields of the response but for two kinds. */
-static struct span
-block_without(struct exchange *x, enum field_id one, enum field_id other)
-{
-    const struct fields *f = &x->answer.entry->head->fields;
-    struct buf b = {0};
-    struct span block;
-
-    for (unsigned i = 0; i < f->n; i++)
-        if (f->at[i].id != one && f->at[i].id != other)
-            h1_write_field(&b, f->at[i].name, f->at[i].value);
-    block = arena_copy(&x->context->arena, buf_span(&b));
-    buf_free(&b);
-    return block;
-}
-
-/* RFC 9111 section 7.3 lets a cookie be stored. It was made for one client, so others get the
- * response without it, unless the origin says that it is for all. */
-static struct span
-block_for_client(struct exchange *x)
-{
-    const struct head *h = x->answer.entry->head;
-
-    if (h->cc.public_ || !(exchange_from_store(x) || x->look.sharing == SHARING_GOT) ||
-        !fields_find(&h->fields, FIELD_SET_COOKIE) ||
-        (x->answer.entry->client && x->answer.entry->client == context_client_mark(x->context)))
-        return h->block;
-    return block_without(x, FIELD_SET_COOKIE, FIELD_SET_COOKIE);
-}
-
 /* 304 or 412 from what is stored (RFC 9110 section 15.4.5: the fields a 200 would carry). */
 static enum step
 answer_condition(struct exchange *x, enum precondition p)
 {
+    struct edits e;
+
     if (p == PRECONDITION_FAILED)
         return exchange_fail(x, FAULT_PRECONDITION, 0);
     close_reader(x);
     if (x->answer.how == HOW_HIT)
         x->answer.how = HOW_IMS_HIT;
+    e = edits_for_client(x);
     exchange_respond(x, &(struct outgoing){.status = 304,
                                            .reason = SPAN("Not Modified"),
-                                           .block = block_for_client(x),
-                                           .extra = buf_span(own_fields(x)),
+                                           .head = x->answer.entry->head,
+                                           .edits = &e,
                                            .length = LENGTH_UNKNOWN,
                                            .bodyless = true});
     return STEP_WAIT;
@@ -119,32 +124,28 @@ too_late(struct exchange *x)
     return exchange_next(x, FORWARD);
 }
 
-/* A Content-Range in a 200 means nothing and is kept as it came; beside ours it would. */
-static struct span
-block_of_range(struct exchange *x)
-{
-    if (!fields_find(&x->answer.entry->head->fields, FIELD_CONTENT_RANGE))
-        return block_for_client(x);
-    return block_without(x, FIELD_CONTENT_RANGE, FIELD_SET_COOKIE);
-}
-
 static enum step
 answer_range(struct exchange *x)
 {
     const struct byte_range *r = x->ranges.give;
     uint64_t n = r->last - r->first + 1,
              from = x->answer.entry->part ? x->answer.entry->part->from : 0;
-    struct buf *b;
+    struct arena *a = &x->context->arena;
+    struct edits e;
 
     if (!open_reader(x, r->first - from, n))
         return too_late(x);
-    b = own_fields(x);
-    buf_addf(b, "Content-Range: bytes %llu-%llu/%llu\r\n", (unsigned long long)r->first,
-             (unsigned long long)r->last, (unsigned long long)entry_length(x->answer.entry));
+    e = edits_for_client(x);
+    edits_remove(&e,
+                 FIELD_CONTENT_RANGE); /* in a stored 200 it means nothing; beside ours it would */
+    fields_add_id(&e.added, a, FIELD_CONTENT_RANGE,
+                  arena_printf(a, "bytes %llu-%llu/%llu", (unsigned long long)r->first,
+                               (unsigned long long)r->last,
+                               (unsigned long long)entry_length(x->answer.entry)));
     exchange_respond(x, &(struct outgoing){.status = 206,
                                            .reason = SPAN("Partial Content"),
-                                           .block = block_of_range(x),
-                                           .extra = buf_span(b),
+                                           .head = x->answer.entry->head,
+                                           .edits = &e,
                                            .body = &x->answer.out.source,
                                            .length = n});
     return STEP_WAIT;
@@ -156,31 +157,32 @@ answer_ranges(struct exchange *x)
     uint64_t length;
     struct span type;
     struct source *body = multipart_new(x, &length, &type);
-    struct buf *b = own_fields(x);
+    struct edits e = edits_for_client(x);
 
-    buf_add(b, type);
-    exchange_respond(
-        x, &(struct outgoing){.status = 206,
-                              .reason = SPAN("Partial Content"),
-                              .block = block_without(x, FIELD_CONTENT_TYPE, FIELD_SET_COOKIE),
-                              .extra = buf_span(b),
-                              .body = body,
-                              .length = length});
+    edits_remove(&e, FIELD_CONTENT_TYPE);
+    fields_add_id(&e.added, &x->context->arena, FIELD_CONTENT_TYPE, type);
+    exchange_respond(x, &(struct outgoing){.status = 206,
+                                           .reason = SPAN("Partial Content"),
+                                           .head = x->answer.entry->head,
+                                           .edits = &e,
+                                           .body = body,
+                                           .length = length});
     return STEP_WAIT;
 }
 
 static enum step
 answer_unsatisfiable(struct exchange *x)
 {
-    struct buf *b = own_fields(x);
+    struct arena *a = &x->context->arena;
+    struct edits e = edits_for_client(x);
 
     close_reader(x);
-    buf_addf(b, "Content-Range: bytes */%llu\r\n",
-             (unsigned long long)entry_length(x->answer.entry));
-    exchange_respond(x, &(struct outgoing){.status = 416,
-                                           .reason = SPAN("Range Not Satisfiable"),
-                                           .extra = buf_span(b),
-                                           .length = 0});
+    fields_add_id(
+        &e.added, a, FIELD_CONTENT_RANGE,
+        arena_printf(a, "bytes */%llu", (unsigned long long)entry_length(x->answer.entry)));
+    exchange_respond(
+        x, &(struct outgoing){
+               .status = 416, .reason = SPAN("Range Not Satisfiable"), .edits = &e, .length = 0});
     return STEP_WAIT;
 }
 
@@ -206,15 +208,17 @@ answer_whole(struct exchange *x)
     const struct head *h = x->answer.entry->head;
     bool bodyless = exchange_is_head(x) || status_has_no_body(h->status);
     uint64_t length = length_to_announce(x);
+    struct edits e;
 
     if (bodyless)
         close_reader(x);
     else if (!open_reader(x, 0, UINT64_MAX))
         return too_late(x);
+    e = edits_for_client(x);
     exchange_respond(x, &(struct outgoing){.status = h->status,
                                            .reason = h->reason,
-                                           .block = block_for_client(x),
-                                           .extra = buf_span(own_fields(x)),
+                                           .head = h,
+                                           .edits = &e,
                                            .body = bodyless ? NULL : &x->answer.out.source,
                                            .length = length,
                                            .bodyless = bodyless});

@@ -1,6 +1,7 @@
 /* To the next hop: the request as it must leave us. */
 #include "base/counters.h"
 #include "cache/validate.h"
+#include "http/auth.h"
 #include "http/h1_write.h"
 #include "proxy/exchange/states.h"
 
@@ -76,71 +77,85 @@ fields_to_send(struct exchange *x, bool upgrade)
     return f;
 }
 
-static struct span
-head_to_send(struct exchange *x, bool upgrade)
+/* The next hop is chosen: what leaves depends on it. Straight to an origin it is origin-form. */
+struct span
+forward_compose(void *owner, const struct hop *hop)
 {
-    struct fields f = fields_to_send(x, upgrade);
-    struct buf b = {0};
-    struct span out;
+    struct exchange *x = owner;
+    struct context *c = x->context;
+    struct fields f = fields_to_send(x, wants_upgrade(x));
+    struct buf *b = &x->env->head;
 
-    h1_write_request_line(&b, x->context->request.method_text, x->context->request.uri.path);
-    h1_write_field(&b, SPAN("Host"), uri_host_field(&x->context->request.uri, &x->context->arena));
-    h1_write_fields(&b, &f);
-    if (x->context->framing.how == FRAMING_CHUNKED)
-        BUF_ADD(&b, "Transfer-Encoding: chunked\r\n");
-    else if (x->context->framing.how == FRAMING_LENGTH)
-        buf_addf(&b, "Content-Length: %llu\r\n", (unsigned long long)x->context->framing.length);
-    BUF_ADD(&b, "\r\n");
-    out = arena_copy(&x->context->arena, buf_span(&b));
-    buf_free(&b);
-    return out;
+    (void)hop;
+    b->n = 0;
+    h1_write_request_line(b, c->request.method_text, c->request.uri.path);
+    h1_write_field(b, SPAN("Host"), uri_host_field(&c->request.uri, &c->arena));
+    h1_write_fields(b, &f);
+    if (c->framing.how == FRAMING_CHUNKED)
+        BUF_ADD(b, "Transfer-Encoding: chunked\r\n");
+    else if (c->framing.how == FRAMING_LENGTH)
+        buf_addf(b, "Content-Length: %llu\r\n", (unsigned long long)c->framing.length);
+    BUF_ADD(b, "\r\n");
+    return arena_copy(&c->arena, buf_span(b));
 }
 
-/* The rules have asked for its addresses, in vain: nobody asks again behind their back. */
-static bool
-is_unresolved(const struct context *c)
+/* An address in place of a name needs no looking up, and is judged by what it is. */
+static void
+set_addresses(struct exchange *x, struct fill_order *o)
 {
-    return c->dst && c->dst->status != DNS_OK;
+    const struct dns_answer *dst = x->context->dst;
+    const struct addr *literal = &x->context->request.uri.literal;
+
+    if (dst) {
+        o->judged = dst->at;
+        o->n_judged = dst->n;
+    } else if (literal->sa.sa_family != AF_UNSPEC) {
+        o->judged = literal;
+        o->n_judged = 1;
+    }
+}
+
+static enum how
+how_asked(const struct exchange *x)
+{
+    bool reload = x->context->cc.no_cache ||
+                  (!x->look.stored && x->answer.fwd && strcmp(x->answer.fwd, "request") == 0);
+
+    return reload ? HOW_CLIENT_REFRESH : HOW_MISS;
 }
 
 static enum step
 ask_next_hop(struct exchange *x)
 {
-    bool upgrade = wants_upgrade(x);
+    struct context *c = x->context;
+    const struct fields *fields = &c->request.fields;
     struct fill_order o = {
-        .policy = x->context->policy,
-        .arena = &x->context->arena,
-        .method = x->context->request.method,
-        .host = x->context->request.uri.host,
-        .literal = x->context->request.uri.literal,
+        .policy = c->policy,
+        .arena = &c->arena,
+        .method = c->request.method,
+        .host = c->request.uri.host,
         .port = exchange_server_port(x),
-        .dst = x->context->dst ? x->context->dst->at : NULL,
-        .n_dst = x->context->dst ? x->context->dst->n : 0,
-        .head = head_to_send(x, upgrade),
+        .connection = x->cause == CAUSE_CLIENT ? c->from.connection : 0,
+        .logs_in = auth_binds_request(fields),
         .body = x->body,
-        .body_chunked = x->context->framing.how == FRAMING_CHUNKED,
-        .body_length = x->context->framing.length,
+        .body_chunked = c->framing.how == FRAMING_CHUNKED,
+        .body_length = c->framing.length,
         /* RFC 9110 section 10.1.1: of an HTTP/1.0 client it means nothing. */
-        .expects_continue = x->context->request.minor >= 1 &&
-                            fields_find(&x->context->request.fields, FIELD_EXPECT) != NULL,
-        .wants_upgrade = upgrade,
-        .deny_local = context_denies_local(x->context),
+        .expects_continue = c->request.minor >= 1 && fields_find(fields, FIELD_EXPECT) != NULL,
+        .wants_upgrade = wants_upgrade(x),
+        .deny_local = context_denies_local(c),
         .events = &exchange_fill_events,
         .owner = x,
     };
 
+    set_addresses(x, &o);
     x->hop.asked = true;
     if (x->answer.how == HOW_NONE)
-        x->answer.how =
-            x->context->cc.no_cache || (x->look.stored == NULL && x->answer.fwd &&
-                                        span_eq(span_str(x->answer.fwd), SPAN("request")))
-                ? HOW_CLIENT_REFRESH
-                : HOW_MISS;
-    x->state = JUDGE;
-    if (is_unresolved(x->context)) {
-        x->answer.fault = upstream_dns_fault(x->context->dst->status);
+        x->answer.how = how_asked(x);
+    (void)exchange_next(x, JUDGE);
+    x->answer.fault = exchange_dst_fault(x);
+    if (x->answer.fault)
         return STEP_NEXT;
-    }
     fill_start(x->env->upstream, &o, &x->hop.fill);
     return STEP_WAIT;
 }

@@ -50,11 +50,11 @@ fill_upgraded(void *owner, const struct response_head *r, struct conn **conn, st
     note_server(x, x->hop.fill);
     fill_release(&x->hop.fill); /* it has no events any more and ends by itself */
     x->hop.status = r->status;
-    x->tunnel.upgraded = *conn;
+    x->tunnel.server = *conn;
     *conn = NULL;
     buf_add(&x->tunnel.early, early);
     x->hop.response = r;
-    x->state = TUNNEL;
+    (void)exchange_next(x, TUNNEL);
     exchange_resume(x);
 }
 
@@ -69,8 +69,8 @@ fill_failed(void *owner, const struct fill *f, enum fault why, int error)
     exchange_resume(x);
 }
 
-const struct fill_events exchange_fill_events = {fill_interim, fill_head, fill_upgraded,
-                                                 fill_failed};
+const struct fill_events exchange_fill_events = {forward_compose, fill_interim, fill_head,
+                                                 fill_upgraded, fill_failed};
 
 /* ---- judging the answer ---- */
 
@@ -150,6 +150,20 @@ validated(struct exchange *x)
     return i < 0 ? NULL : x->hop.variants[i];
 }
 
+/* What a 304 says of the stored response holds for all, unless it was said to one log-in. */
+static void
+take_over(struct exchange *x, struct entry *old, struct entry *fresh)
+{
+    const struct context *c = x->context;
+
+    if (x->hop.bound)
+        return;
+    if (!response_storable(&c->request, &c->cc, fresh->head, c->rule).yes)
+        store_withdraw(x->env->store, old); /* the 304 took the permission back */
+    else if (x->look.ticket)
+        store_freshen(x->env->store, &x->look.ticket, old, fresh);
+}
+
 static enum step
 judge_not_modified(struct exchange *x, struct entry *old)
 {
@@ -159,11 +173,7 @@ judge_not_modified(struct exchange *x, struct entry *old)
 
     counter_add(COUNTER_NOT_MODIFIED, 1);
     drop_fill(x);
-    if (!response_storable(&x->context->request, &x->context->cc, fresh->head, x->context->rule)
-             .yes)
-        store_withdraw(x->env->store, old); /* the 304 took the permission back */
-    else if (x->look.ticket)
-        store_freshen(x->env->store, &x->look.ticket, old, fresh);
+    take_over(x, old, fresh);
     if (x->look.ticket)
         store_abandon(x->env->store, &x->look.ticket, true, NULL);
     x->answer.how = HOW_UNMODIFIED;
@@ -213,7 +223,8 @@ judge_head(struct exchange *x)
     struct entry *stored;
     bool vary_miss;
 
-    if (!exchange_is_head(x) || !x->look.may_serve || x->hop.response->status != 200)
+    if (!exchange_is_head(x) || !x->look.may_serve || x->hop.bound ||
+        x->hop.response->status != 200)
         return;
     stored = store_lookup(x->env->store, &x->context->key, &x->context->request, &vary_miss);
     if (!stored)
@@ -380,11 +391,21 @@ replace_stored(struct exchange *x)
     store_withdraw(x->env->store, x->look.stored);
 }
 
+/* What a log-in that holds for the connection brought is for nobody else. */
+static struct storable
+storable_of(const struct exchange *x, const struct arrival *a)
+{
+    const struct context *c = x->context;
+
+    if (x->hop.bound)
+        return (struct storable){.yes = false, .shareable = false, .why = "bound-connection"};
+    return response_storable(&c->request, &c->cc, a->head, c->rule);
+}
+
 static enum step
 take_answer(struct exchange *x, struct arrival *a)
 {
-    struct storable s =
-        response_storable(&x->context->request, &x->context->cc, a->head, x->context->rule);
+    struct storable s = storable_of(x, a);
     bool alone;
 
     decide_storing(x, a, &s);
@@ -451,6 +472,7 @@ judge(struct exchange *x)
 {
     struct entry *old;
 
+    x->hop.bound = fill_is_bound(x->hop.fill);
     invalidate(x);
     judge_head(x);
     if (x->hop.n_variants && x->hop.response->status == 304)

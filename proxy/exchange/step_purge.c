@@ -25,6 +25,7 @@ purge_many(struct exchange *x)
 enum step
 step_purge(struct exchange *x)
 {
+    const struct edits none = {.n_removed = 0};
     unsigned n;
 
     if (x->context->facts.is_manager)
@@ -34,6 +35,7 @@ step_purge(struct exchange *x)
     n = store_invalidate(x->env->store, &x->context->key);
     if (n == 0)
         return exchange_fail(x, FAULT_NOT_FOUND, 0);
-    exchange_respond(x, &(struct outgoing){.status = 200, .reason = SPAN("OK"), .length = 0});
+    exchange_respond(
+        x, &(struct outgoing){.status = 200, .reason = SPAN("OK"), .edits = &none, .length = 0});
     return STEP_WAIT;
 }

@@ -1,9 +1,5 @@
-/* CONNECT, and what is left of an exchange after a 101: two sockets and a tunnel between them. */
-#include <errno.h>
-#include <unistd.h>
-
-#include "base/check.h"
-#include "base/clock.h"
+/* CONNECT, and what is left of an exchange after a 101: two transports and a tunnel between them.
+ */
 #include "http/h1_write.h"
 #include "proxy/exchange/states.h"
 
@@ -20,28 +16,35 @@ tunnel_ended(void *owner, uint64_t up, uint64_t down, int error)
     exchange_finish(x);
 }
 
-/* head: what the client reads first. Takes the server's descriptor. */
+static void
+client_has_gone(struct exchange *x, struct buf *early)
+{
+    conn_close(&x->tunnel.server);
+    buf_free(early);
+    x->tally.ending = ENDING_ABORTED;
+    exchange_finish(x);
+}
+
+/* head: what the client reads first. */
 static enum step
-open_tunnel(struct exchange *x, int server_fd, struct span head, unsigned status)
+open_tunnel(struct exchange *x, struct span head, unsigned status)
 {
     struct buf early = {0};
-    int client_fd = x->client.ops->steal(x->client.responder, &early);
+    struct transport client, server;
+    bool open = x->client.ops->steal(x->client.responder, &client, &early);
 
     x->client.ops = NULL;
     x->answer.status = status;
     x->answer.how = HOW_TUNNEL;
-    x->state = TUNNEL;
-    if (client_fd < 0) {
-        fds_close(server_fd);
-        buf_free(&early);
-        x->tally.ending = ENDING_ABORTED;
-        exchange_finish(x);
+    if (!open) {
+        client_has_gone(x, &early);
         return STEP_DONE;
     }
+    conn_release(&x->tunnel.server, &server);
     x->tunnel.tunnel =
         tunnel_start(x->env->loop,
-                     &(struct tunnel_options){.client_fd = client_fd,
-                                              .server_fd = server_fd,
+                     &(struct tunnel_options){.client = &client,
+                                              .server = &server,
                                               .to_server = buf_span(&early),
                                               .to_client = head,
                                               .idle_ms = x->context->policy->request.tunnel_idle_ms,
@@ -54,86 +57,69 @@ open_tunnel(struct exchange *x, int server_fd, struct span head, unsigned status
 }
 
 static void
-connect_dialled(void *owner, int fd, const struct addr *to)
+note_route(struct exchange *x)
 {
-    struct exchange *x = owner;
+    const struct route *r = &x->tunnel.route;
 
-    x->tunnel.dial = NULL;
-    x->hop.server = *to;
-    x->hop.took.connect_us = (clock_mono_ns() - x->tally.started_ns) / 1000;
-    x->tunnel.dialled = true;
-    x->tunnel.dialled_fd = fd;
-    exchange_resume(x);
-}
-
-static enum step dial_target(struct exchange *x);
-
-static enum step
-connected(struct exchange *x)
-{
-    x->tunnel.dialled = false;
-    if ((x->tunnel.dialled_fd == -EMFILE || x->tunnel.dialled_fd == -ENFILE) &&
-        !x->tunnel.redialled && x->env->upstream->shed(x->env->upstream->owner) > 0) {
-        x->tunnel.redialled = true;
-        return dial_target(x);
-    }
-    if (x->tunnel.dialled_fd < 0)
-        return exchange_fail(x, upstream_connect_fault(x->tunnel.dialled_fd),
-                             -x->tunnel.dialled_fd);
-    return open_tunnel(x, x->tunnel.dialled_fd, SPAN("HTTP/1.1 200 Connection established\r\n\r\n"),
-                       200);
+    x->hop.server = r->server;
+    x->hop.took.dns_us = r->dns_us;
+    x->hop.took.connect_us = r->connect_us;
 }
 
 static void
-connect_resolved(void *owner, const struct dns_answer *a)
+connect_found(void *owner, struct conn *c, bool reused)
 {
     struct exchange *x = owner;
 
-    x->query = NULL;
-    x->hop.took.dns_us = (clock_mono_ns() - x->tally.started_ns) / 1000;
-    x->context->dst = arena_alloc(&x->context->arena, sizeof *x->context->dst);
-    *x->context->dst = *a;
+    (void)reused;
+    note_route(x);
+    x->tunnel.server = c;
     exchange_resume(x);
 }
 
-static enum step
-dial_target(struct exchange *x)
+static void
+connect_failed(void *owner, enum fault why, int error)
 {
-    if (x->context->dst->status != DNS_OK || x->context->dst->n == 0)
-        return exchange_fail(x, upstream_dns_fault(x->context->dst->status), 0);
-    if (context_denies_local(x->context) &&
-        upstream_is_local(x->context->dst->at, x->context->dst->n))
-        return exchange_fail(x, FAULT_ADDRESS_DENIED, 0);
-    for (unsigned i = 0; i < x->context->dst->n; i++)
-        if (upstream_is_self(x->env->upstream, &x->context->dst->at[i],
-                             x->context->request.uri.port))
-            return exchange_fail(x, FAULT_LOOP, 0);
+    struct exchange *x = owner;
+
+    note_route(x);
+    (void)exchange_fail(x, why, error);
+    exchange_resume(x);
+}
+
+static void
+find_way(struct exchange *x)
+{
+    const struct context *c = x->context;
+
     x->hop.asked = true;
     x->answer.how = HOW_TUNNEL;
-    x->tunnel.dial = dial_start(
-        x->env->loop, x->context->dst->at, policy_tries(x->context->policy, x->context->dst->n),
-        x->context->request.uri.port, x->context->policy->upstream.connect_timeout_ms,
-        x->context->policy->upstream.stagger_ms, connect_dialled, x);
-    return STEP_WAIT;
+    route_start(&x->tunnel.route, x->env->upstream,
+                &(struct route_order){.policy = &c->policy->upstream,
+                                      .host = c->request.uri.host,
+                                      .port = c->request.uri.port,
+                                      .judged = c->dst ? c->dst->at : NULL,
+                                      .n_judged = c->dst ? c->dst->n : 0,
+                                      .deny_local = context_denies_local(c),
+                                      .deadline_ms = x->tally.started_ns / 1000000 +
+                                                     c->policy->upstream.forward_timeout_ms,
+                                      .found = connect_found,
+                                      .failed = connect_failed,
+                                      .owner = x});
 }
 
 enum step
 step_connect(struct exchange *x)
 {
-    struct dns_answer now;
+    enum fault why = exchange_dst_fault(x);
 
-    if (x->tunnel.dialled)
-        return connected(x);
-    if (x->tunnel.dial || x->query)
-        return STEP_WAIT;
-    if (x->context->dst)
-        return dial_target(x);
-    if (!resolver_ask(x->env->upstream->resolver, x->context->request.uri.host, connect_resolved, x,
-                      &now, &x->query))
-        return STEP_WAIT;
-    x->context->dst = arena_alloc(&x->context->arena, sizeof *x->context->dst);
-    *x->context->dst = now;
-    return STEP_NEXT;
+    if (why)
+        return exchange_fail(x, why, 0);
+    if (x->tunnel.server)
+        return exchange_next(x, TUNNEL);
+    if (!x->tunnel.route.up)
+        find_way(x);
+    return STEP_WAIT;
 }
 
 /* The origin's 101 goes out with its own fields; from then on the bytes are not HTTP. */
@@ -158,11 +144,10 @@ switching_head(struct exchange *x)
 enum step
 step_tunnel(struct exchange *x)
 {
-    int fd;
+    bool connect = x->context->request.method == METHOD_CONNECT;
 
-    if (x->tunnel.tunnel || !x->tunnel.upgraded)
+    if (x->tunnel.tunnel)
         return STEP_WAIT;
-    fd = transport_release(&x->tunnel.upgraded->transport);
-    conn_close(&x->tunnel.upgraded);
-    return open_tunnel(x, fd, switching_head(x), 101);
+    return connect ? open_tunnel(x, SPAN("HTTP/1.1 200 Connection established\r\n\r\n"), 200)
+                   : open_tunnel(x, switching_head(x), 101);
 }

@@ -1,5 +1,6 @@
-/* The race of RFC 8305: a few sockets connecting side by side, one timer that starts the next and
- * one for the whole. */
+/* The race of RFC 8305: a few sockets connecting side by side, and one timer, which stands at
+ * whatever is due first: the next attempt, the end of one, or the end of all. A connection to a
+ * single address sets it once. */
 #include "proxy/net/dial.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@ struct attempt {
     struct loop_io io;
     struct dial *dial;
     struct addr to;
+    int64_t expires_ms;
     bool open;
 };
 
@@ -25,11 +27,12 @@ struct dial {
     struct loop *loop;
     dial_fn *fn;
     void *owner;
-    struct loop_timer stagger, whole;
+    struct loop_timer due;
     struct loop_task start; /* the first attempt, or the failure of all, comes from the loop */
     unsigned n, next, open;
     int last_error;
-    int64_t stagger_ms;
+    int64_t stagger_ms, attempt_ms, deadline_ms;
+    int64_t next_ms; /* when the next attempt starts at the latest */
     struct attempt attempts[];
 };
 
@@ -51,21 +54,21 @@ dial_release(struct dial *d)
 {
     for (unsigned i = 0; i < d->next; i++)
         attempt_close(&d->attempts[i]);
-    loop_timer_close(&d->stagger);
-    loop_timer_close(&d->whole);
+    loop_timer_close(&d->due);
     loop_task_cancel(d->loop, &d->start);
     FREE_OBJ(d);
 }
 
+/* t: the winner; NULL: error says why there is none. */
 static void
-dial_finish(struct dial *d, int fd, const struct addr *to)
+dial_finish(struct dial *d, struct transport *t, int error, const struct addr *to)
 {
     dial_fn *fn = d->fn;
     void *owner = d->owner;
     struct addr where = to ? *to : ADDR_NONE;
 
     dial_release(d);
-    fn(owner, fd, &where);
+    fn(owner, t, error, &where);
 }
 
 static void
@@ -78,7 +81,7 @@ attempt_failed(struct attempt *a, int error)
     if (d->next < d->n)
         dial_next(d);
     else if (d->open == 0)
-        dial_finish(d, -d->last_error, &a->to);
+        dial_finish(d, NULL, -d->last_error, &a->to);
 }
 
 static void
@@ -86,6 +89,7 @@ attempt_ready(void *owner, int events)
 {
     struct attempt *a = owner;
     struct dial *d = a->dial;
+    struct transport won;
     int error = 0;
     socklen_t n = sizeof error;
 
@@ -95,10 +99,12 @@ attempt_ready(void *owner, int events)
         attempt_failed(a, error);
         return;
     }
-    a->open = false; /* the winner's descriptor leaves with the callback */
+    a->open = false; /* the winner leaves with the callback */
     d->open--;
     loop_io_stop(&a->io);
-    dial_finish(d, a->io.fd, &a->to);
+    transport_tcp_open(&won, d->loop, a->io.fd);
+    dial_finish(d, &won, 0, &a->to);
+    transport_close(&won); /* taken, as a rule */
 }
 
 static int
@@ -122,9 +128,29 @@ attempt_open(struct attempt *a)
     }
     loop_io_init(&a->io, a->dial->loop, fd, LOOP_SERVER, attempt_ready, a);
     loop_io_want(&a->io, LOOP_WRITE);
+    a->expires_ms = clock_mono_ms() + a->dial->attempt_ms;
     a->open = true;
     a->dial->open++;
     return 0;
+}
+
+static int64_t
+earlier(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms < b_ms ? a_ms : b_ms;
+}
+
+static void
+dial_set_timer(struct dial *d)
+{
+    int64_t at_ms = d->deadline_ms;
+
+    if (d->next < d->n)
+        at_ms = earlier(at_ms, d->next_ms);
+    for (unsigned i = 0; i < d->next; i++)
+        if (d->attempts[i].open)
+            at_ms = earlier(at_ms, d->attempts[i].expires_ms);
+    loop_timer_set(&d->due, at_ms - clock_mono_ms());
 }
 
 /* Starts the next attempt; those that fail at once are passed over. */
@@ -135,60 +161,77 @@ dial_next(struct dial *d)
         int error = attempt_open(&d->attempts[d->next++]);
 
         if (error == 0) {
-            loop_timer_set(&d->stagger, d->stagger_ms);
+            d->next_ms = clock_mono_ms() + d->stagger_ms;
+            dial_set_timer(d);
             return;
         }
         d->last_error = error;
     }
     if (d->open == 0)
-        dial_finish(d, -d->last_error, d->n ? &d->attempts[d->n - 1].to : NULL);
+        dial_finish(d, NULL, -d->last_error, d->n ? &d->attempts[d->n - 1].to : NULL);
 }
 
+static bool
+close_expired(struct dial *d, int64_t now_ms)
+{
+    unsigned before = d->open;
+
+    for (unsigned i = 0; i < d->next; i++)
+        if (d->attempts[i].open && d->attempts[i].expires_ms <= now_ms) {
+            attempt_close(&d->attempts[i]);
+            d->last_error = ETIMEDOUT;
+        }
+    return d->open < before;
+}
+
+static void
+dial_due(void *owner)
+{
+    struct dial *d = owner;
+    int64_t now_ms = clock_mono_ms();
+    bool one_failed = close_expired(d, now_ms);
+
+    if (d->deadline_ms <= now_ms)
+        dial_finish(d, NULL, -ETIMEDOUT, d->next ? &d->attempts[d->next - 1].to : NULL);
+    else if (d->open == 0 || (d->next < d->n && (one_failed || d->next_ms <= now_ms)))
+        dial_next(d);
+    else
+        dial_set_timer(d);
+}
+
+/* Time may have gone by before this, in finding the addresses or in an earlier try. */
 static void
 dial_begin(void *owner)
 {
-    dial_next(owner);
-}
-
-static void
-dial_stagger(void *owner)
-{
     struct dial *d = owner;
 
-    if (d->next < d->n)
+    if (d->deadline_ms <= clock_mono_ms())
+        dial_finish(d, NULL, -ETIMEDOUT, d->n ? &d->attempts[0].to : NULL);
+    else
         dial_next(d);
 }
 
-static void
-dial_expired(void *owner)
-{
-    struct dial *d = owner;
-
-    dial_finish(d, -ETIMEDOUT, d->next ? &d->attempts[d->next - 1].to : NULL);
-}
-
 struct dial *
-dial_start(struct loop *l, const struct addr *to, unsigned n, uint16_t port, int64_t timeout_ms,
-           int64_t stagger_ms, dial_fn *fn, void *owner)
+dial_start(struct loop *l, const struct dial_options *o)
 {
-    struct dial *d = mem_zalloc(sizeof *d + n * sizeof d->attempts[0]);
+    struct dial *d = mem_zalloc(sizeof *d + o->n * sizeof d->attempts[0]);
 
     d->magic = DIAL_MAGIC;
     d->loop = l;
-    d->fn = fn;
-    d->owner = owner;
-    d->n = n;
+    d->fn = o->fn;
+    d->owner = o->owner;
+    d->n = o->n;
     d->last_error = EHOSTUNREACH;
-    d->stagger_ms = stagger_ms;
-    for (unsigned i = 0; i < n; i++) {
+    d->stagger_ms = o->stagger_ms;
+    d->attempt_ms = o->attempt_ms;
+    d->deadline_ms = o->deadline_ms;
+    for (unsigned i = 0; i < o->n; i++) {
         d->attempts[i].dial = d;
-        d->attempts[i].to = to[i];
-        addr_set_port(&d->attempts[i].to, port);
+        d->attempts[i].to = o->to[i];
+        addr_set_port(&d->attempts[i].to, o->port);
     }
-    loop_timer_init(&d->stagger, l, dial_stagger, d);
-    loop_timer_init(&d->whole, l, dial_expired, d);
+    loop_timer_init(&d->due, l, dial_due, d);
     loop_task_init(&d->start, dial_begin, d);
-    loop_timer_set(&d->whole, timeout_ms);
     loop_defer(l, &d->start);
     return d;
 }

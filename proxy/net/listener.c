@@ -12,7 +12,6 @@
 #include "base/counters.h"
 #include "base/fds.h"
 #include "base/log.h"
-#include "proxy/net/intercept.h"
 
 #define ACCEPT_BATCH 64
 #define PAUSE_MS 100
@@ -29,7 +28,9 @@ static int
 bind_and_listen(int fd, const struct listener_options *o)
 {
     int on = 1, v6only = !o->both_families;
-    int error = o->transparent ? intercept_make_transparent(fd, o->address.sa.sa_family) : 0;
+    int error = o->diversion == DIVERSION_TPROXY
+                    ? intercept_make_transparent(fd, o->address.sa.sa_family)
+                    : 0;
 
     if (error < 0)
         return error;
@@ -101,6 +102,22 @@ error_is_passing(int error)
 }
 
 static void
+accepted(struct listener *l, int fd, const struct addr *peer)
+{
+    struct addr destination = ADDR_NONE;
+    struct transport t;
+
+    fds_adopt(fd, FD_CLIENT_ACTIVE);
+    fds_reserve_refill(); /* descriptors may have come back since listener_resume tried */
+    counter_add(COUNTER_CLIENT_ACCEPTS, 1);
+    if (l->o.diversion != DIVERSION_NONE)
+        destination = intercept_destination(fd, l->o.diversion, &l->o.address);
+    transport_tcp_open(&t, l->io.loop, fd);
+    l->o.accepted(l->o.owner, l, &t, peer, &destination);
+    transport_close(&t);
+}
+
+static void
 listener_ready(void *owner, int events)
 {
     struct listener *l = owner;
@@ -121,11 +138,8 @@ listener_ready(void *owner, int events)
             return;
         }
         fds_open_took(clock_exact_mono_ns() - before);
-        fds_adopt(fd, FD_CLIENT_ACTIVE);
-        fds_reserve_refill(); /* descriptors may have come back since listener_resume tried */
-        counter_add(COUNTER_CLIENT_ACCEPTS, 1);
         from = addr_from_sockaddr((struct sockaddr *)&peer);
-        l->o.accepted(l->o.owner, l, fd, &from);
+        accepted(l, fd, &from);
     }
 }
 

@@ -8,16 +8,19 @@
 #define PROXY_NET_LISTENER_H
 
 #include "base/addr.h"
-#include "base/loop.h"
+#include "proxy/net/intercept.h"
+#include "proxy/net/transport.h"
 
 struct listener;
 struct listener_options {
     struct addr address; /* with port */
     bool both_families;  /* an IPv6 wildcard that takes IPv4 as well */
-    bool transparent;    /* for TPROXY: takes connections to any address */
-    void (*accepted)(void *owner, struct listener *l, int fd,
-                     const struct addr *peer); /* fd counted as client active */
-    unsigned (*shed)(void *owner);             /* close some idle connections; returns how many */
+    enum diversion diversion;
+    /* t: counted as client active; taken, or closed when it is not. destination: where a diverted
+     * connection was going, AF_UNSPEC when nothing has diverted it. */
+    void (*accepted)(void *owner, struct listener *l, struct transport *t, const struct addr *peer,
+                     const struct addr *destination);
+    unsigned (*shed)(void *owner); /* close some idle connections; returns how many */
     void *owner;
 };
 

@@ -1,8 +1,10 @@
 /* A socket as a transport. Thin on purpose: one system call a function, EINTR handled in one place.
  */
-#include "proxy/net/transport.h"
+#include "proxy/net/splice.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -59,6 +61,19 @@ tcp_sendfile(struct transport *t, int fd, uint64_t at, size_t n_bytes)
     return sent < 0 ? -errno : sent;
 }
 
+static void
+tcp_want(struct transport *t, int events)
+{
+    loop_io_want(&t->io, events);
+}
+
+static size_t
+tcp_pending(const struct transport *t)
+{
+    (void)t;
+    return 0; /* the kernel has it, and says so */
+}
+
 static int
 tcp_shutdown(struct transport *t)
 {
@@ -71,25 +86,25 @@ tcp_close(struct transport *t)
     fds_close(t->io.fd);
 }
 
-static const struct transport_ops TCP = {"tcp",        tcp_read,     tcp_writev,
-                                         tcp_sendfile, tcp_shutdown, tcp_close};
+static const struct transport_ops TCP = {"tcp",    tcp_read,    tcp_writev,   tcp_sendfile,
+                                         tcp_want, tcp_pending, tcp_shutdown, tcp_close};
 
 void
-transport_tcp_open(struct transport *t, struct loop *l, int fd, enum loop_kind kind, loop_io_fn *fn,
-                   void *owner)
+transport_tcp_open(struct transport *t, struct loop *l, int fd)
 {
     t->ops = &TCP;
-    loop_io_init(&t->io, l, fd, kind, fn, owner);
+    loop_io_init(&t->io, l, fd, LOOP_CLIENT, NULL, NULL);
 }
 
-int
-transport_release(struct transport *t)
+void
+transport_take(struct transport *t, struct transport *from, enum loop_kind kind, loop_io_fn *fn,
+               void *owner)
 {
-    int fd = t->io.fd;
-
-    loop_io_stop(&t->io);
-    t->ops = NULL;
-    return fd;
+    CHECK(from->ops);
+    loop_io_stop(&from->io);
+    t->ops = from->ops;
+    from->ops = NULL;
+    loop_io_init(&t->io, from->io.loop, from->io.fd, kind, fn, owner);
 }
 
 ssize_t
@@ -122,13 +137,19 @@ void
 transport_want(struct transport *t, int events)
 {
     if (t->ops)
-        loop_io_want(&t->io, events);
+        t->ops->want(t, events);
 }
 
 int
 transport_wanted(const struct transport *t)
 {
     return t->ops ? t->io.wanted : 0;
+}
+
+size_t
+transport_pending(const struct transport *t)
+{
+    return t->ops ? t->ops->pending(t) : 0;
 }
 
 int
@@ -159,8 +180,34 @@ transport_reset(struct transport *t)
     transport_close(t);
 }
 
-int
-transport_fd(const struct transport *t)
+void
+transport_purpose(struct transport *t, enum fd_purpose p)
 {
-    return t->ops ? t->io.fd : -1;
+    if (t->ops)
+        fds_purpose(t->io.fd, p);
+}
+
+void
+transport_note(struct transport *t, struct span text)
+{
+    if (t->ops)
+        fds_note(t->io.fd, text);
+}
+
+void
+transport_probe_when_quiet(struct transport *t, int after_s)
+{
+    int on = 1;
+
+    if (!t->ops)
+        return;
+    (void)setsockopt(t->io.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(t->io.fd, IPPROTO_TCP, TCP_KEEPIDLE, &after_s, sizeof after_s);
+}
+
+/* The socket, when bytes pass through nothing but it; else -1. Also known to splice.c. */
+int
+transport_plain_socket(const struct transport *t)
+{
+    return t->ops == &TCP ? t->io.fd : -1;
 }

@@ -106,9 +106,8 @@ policy_sizes(struct policy *p, const struct conf *c)
 static void
 policy_times(struct policy *p, const struct conf *c)
 {
-    p->upstream.connect_timeout_ms = c->connect_timeout_ms < c->forward_timeout_ms
-                                         ? c->connect_timeout_ms
-                                         : c->forward_timeout_ms;
+    p->upstream.connect_timeout_ms = c->connect_timeout_ms;
+    p->upstream.forward_timeout_ms = c->forward_timeout_ms;
     p->upstream.stagger_ms = c->happy_eyeballs_connect_timeout_ms;
     p->upstream.life_ms = c->pconn_lifetime_ms;
     p->upstream.read_timeout_ms = c->read_timeout_ms;

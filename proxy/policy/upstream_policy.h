@@ -11,7 +11,8 @@
 struct upstream_policy {
     struct h1_limits head_limits;
     bool persistent;
-    int64_t connect_timeout_ms; /* the smaller of connect_timeout and forward_timeout */
+    int64_t connect_timeout_ms; /* for each address */
+    int64_t forward_timeout_ms; /* for finding a way as a whole */
     int64_t stagger_ms;         /* before the next address is tried beside the last */
     int64_t read_timeout_ms, idle_ms, life_ms;
     unsigned max_tries;

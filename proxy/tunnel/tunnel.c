@@ -1,23 +1,18 @@
 /* Two directions, each with its own small state: reading, holding what the other side did not take,
  * or ended. A direction that has moved more than 64 KB goes over to splice(2) through a pipe of its
- * own: the bytes then never enter user space. Small tunnels never pay for a pipe. */
+ * own, where both ends are plain sockets: the bytes then never enter user space. Small tunnels
+ * never pay for a pipe. */
 #include "proxy/tunnel/tunnel.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/counters.h"
-#include "proxy/net/transport.h"
+#include "proxy/net/splice.h"
 
 #define TUNNEL_MAGIC 0x70117011u
 #define SPLICE_AFTER (64 * 1024)
-#define SPLICE_BYTES (1024 * 1024)
 #define ROUNDS 4
 #define PROBE_AFTER_S 120
 
@@ -25,9 +20,8 @@ struct way { /* one direction */
     struct transport *from, *to;
     struct buf held; /* read, not yet written */
     uint64_t moved;
-    int pipe[2]; /* -1: not spliced */
-    size_t in_pipe;
-    bool ended, shut; /* end of stream was read; FIN was passed on */
+    struct splice splice; /* open when bytes go that way */
+    bool ended, shut;     /* end of stream was read; FIN was passed on */
 };
 
 struct tunnel {
@@ -45,9 +39,7 @@ static void
 way_free(struct way *w)
 {
     buf_free(&w->held);
-    fds_close(w->pipe[0]);
-    fds_close(w->pipe[1]);
-    w->pipe[0] = w->pipe[1] = -1;
+    splice_close(&w->splice);
 }
 
 static void
@@ -94,28 +86,16 @@ tunnel_interest(struct tunnel *t)
 {
     int client = 0, server = 0;
 
-    if (t->up.held.n || t->up.in_pipe)
+    if (t->up.held.n || t->up.splice.held)
         server |= LOOP_WRITE;
     else if (!t->up.ended)
         client |= LOOP_READ;
-    if (t->down.held.n || t->down.in_pipe)
+    if (t->down.held.n || t->down.splice.held)
         client |= LOOP_WRITE;
     else if (!t->down.ended)
         server |= LOOP_READ;
     transport_want(&t->client, client);
     transport_want(&t->server, server);
-}
-
-static void
-start_splicing(struct way *w)
-{
-    if (pipe2(w->pipe, O_NONBLOCK | O_CLOEXEC) < 0) {
-        w->pipe[0] = w->pipe[1] = -1;
-        return;
-    }
-    fds_adopt(w->pipe[0], FD_TUNNEL);
-    fds_adopt(w->pipe[1], FD_TUNNEL);
-    (void)fcntl(w->pipe[1], F_SETPIPE_SZ, SPLICE_BYTES);
 }
 
 /* 0: go on; -EAGAIN: wait; another -errno: broken. */
@@ -124,14 +104,12 @@ way_flush(struct way *w)
 {
     ssize_t sent;
 
-    if (w->in_pipe) {
-        sent = splice(w->pipe[0], NULL, transport_fd(w->to), NULL, w->in_pipe,
-                      SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    if (w->splice.held) {
+        sent = splice_out(&w->splice, w->to);
         if (sent < 0)
-            return -errno;
-        w->in_pipe -= (size_t)sent;
+            return (int)sent;
         w->moved += (uint64_t)sent;
-        return w->in_pipe ? -EAGAIN : 0;
+        return w->splice.held ? -EAGAIN : 0;
     }
     if (!w->held.n)
         return 0;
@@ -146,13 +124,11 @@ way_flush(struct way *w)
 static int
 way_splice(struct way *w)
 {
-    ssize_t got = splice(transport_fd(w->from), NULL, w->pipe[1], NULL, SPLICE_BYTES,
-                         SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    ssize_t got = splice_in(&w->splice, w->from);
 
     if (got < 0)
-        return -errno;
+        return (int)got;
     w->ended = got == 0;
-    w->in_pipe = (size_t)got;
     return way_flush(w);
 }
 
@@ -172,15 +148,15 @@ way_copy(struct tunnel *t, struct way *w)
     sent = sent < 0 ? 0 : sent;
     w->moved += (uint64_t)sent;
     buf_add(&w->held, span_of(t->o.scratch + sent, (size_t)(got - sent)));
-    if (w->moved > SPLICE_AFTER && w->pipe[0] < 0 && !w->held.n)
-        start_splicing(w);
+    if (w->moved > SPLICE_AFTER && !w->held.n)
+        (void)splice_open(&w->splice, w->from, w->to, FD_TUNNEL);
     return (size_t)got < t->o.scratch_bytes || w->held.n ? -EAGAIN : 0;
 }
 
 static void
 pass_end_on(struct way *w)
 {
-    if (w->shut || !w->ended || w->held.n || w->in_pipe)
+    if (w->shut || !w->ended || w->held.n || w->splice.held)
         return;
     w->shut = true;
     (void)transport_shutdown(w->to);
@@ -191,7 +167,6 @@ static void
 way_cut(struct way *w)
 {
     way_free(w);
-    w->in_pipe = 0;
     w->ended = w->shut = true;
 }
 
@@ -201,7 +176,7 @@ way_move(struct tunnel *t, struct way *w)
     int r = way_flush(w);
 
     for (int i = 0; i < ROUNDS && r == 0 && !w->ended; i++)
-        r = w->pipe[0] >= 0 ? way_splice(w) : way_copy(t, w);
+        r = splice_is_open(&w->splice) ? way_splice(w) : way_copy(t, w);
     if (r == -EPIPE) {
         way_cut(w);
         return 0;
@@ -253,19 +228,18 @@ way_init(struct way *w, struct transport *from, struct transport *to, struct spa
 {
     w->from = from;
     w->to = to;
-    w->pipe[0] = w->pipe[1] = -1;
+    splice_init(&w->splice);
     buf_add(&w->held, early);
 }
 
 /* A tunnel may be quiet for long, and a peer that lost its power or its route never says so. The
  * system's usual two hours before it asks are more than most tunnels live. */
 static void
-probe_when_quiet(int fd)
+end_open(struct tunnel *t, struct transport *end, struct transport *from)
 {
-    int on = 1, after_s = PROBE_AFTER_S;
-
-    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &after_s, sizeof after_s);
+    transport_take(end, from, LOOP_TUNNEL, tunnel_io, t);
+    transport_purpose(end, FD_TUNNEL);
+    transport_probe_when_quiet(end, PROBE_AFTER_S);
 }
 
 struct tunnel *
@@ -276,12 +250,8 @@ tunnel_start(struct loop *l, const struct tunnel_options *o)
     t->magic = TUNNEL_MAGIC;
     t->loop = l;
     t->o = *o;
-    transport_tcp_open(&t->client, l, o->client_fd, LOOP_TUNNEL, tunnel_io, t);
-    transport_tcp_open(&t->server, l, o->server_fd, LOOP_TUNNEL, tunnel_io, t);
-    fds_purpose(o->client_fd, FD_TUNNEL);
-    fds_purpose(o->server_fd, FD_TUNNEL);
-    probe_when_quiet(o->client_fd);
-    probe_when_quiet(o->server_fd);
+    end_open(t, &t->client, o->client);
+    end_open(t, &t->server, o->server);
     way_init(&t->up, &t->client, &t->server, o->to_server);
     way_init(&t->down, &t->server, &t->client, o->to_client);
     loop_timer_init(&t->idle, l, tunnel_idle, t);

@@ -1,4 +1,4 @@
-/* proxy/tunnel/tunnel.h - bytes between two sockets, both ways, until both have ended (RFC 9110
+/* proxy/tunnel/tunnel.h - bytes between two transports, both ways, until both have ended (RFC 9110
  * section 9.3.6).
  *
  * Half-close is kept: an end of stream on one side becomes a FIN on the other while the other
@@ -7,13 +7,13 @@
 #ifndef PROXY_TUNNEL_TUNNEL_H
 #define PROXY_TUNNEL_TUNNEL_H
 
-#include "base/loop.h"
 #include "base/span.h"
+#include "proxy/net/transport.h"
 
 struct tunnel;
 struct tunnel_options {
-    int client_fd, server_fd;         /* taken over */
-    struct span to_server, to_client; /* bytes already read from the other side; copied */
+    struct transport *client, *server; /* taken over */
+    struct span to_server, to_client;  /* bytes already read from the other side; copied */
     int64_t idle_ms; /* no traffic in either direction for so long ends it; 0: never */
     char *scratch;   /* the worker's */
     size_t scratch_bytes;

@@ -24,7 +24,6 @@ fill_free(void *owner)
     buf_free(&f->in);
     buf_free(&f->trailer);
     body_writer_free(&f->writer);
-    mem_free(f->answer);
     policy_unref(&f->policy);
     mem_free((void *)f->keeping.uri.at);
     FREE_OBJ(f);
@@ -41,8 +40,7 @@ fill_end(struct fill *f)
         *f->held = NULL;
     f->held = NULL;
     f->events = NULL;
-    resolver_cancel(&f->query);
-    dial_cancel(&f->dial);
+    route_close(&f->route);
     conn_close(&f->conn);
     if (f->request_body)
         f->request_body->wake = NULL;
@@ -104,11 +102,21 @@ is_old(const struct fill *f)
     return life_ms > 0 && f->conn && clock_mono_ms() - f->conn->born_ms > life_ms;
 }
 
+/* The next request may have it. One that is bound is kept for its client, while that is known to be
+ * there. */
+static bool
+is_for_others(const struct fill *f)
+{
+    if (f->conn && f->conn->hop.bound_to)
+        return f->held != NULL;
+    return f->policy->upstream.persistent;
+}
+
 void
 fill_finish(struct fill *f)
 {
     struct conn *c = f->conn;
-    bool keep = f->keep_alive && f->request_sent && f->policy->upstream.persistent && !is_old(f);
+    bool keep = f->keep_alive && f->request_sent && !is_old(f) && is_for_others(f);
 
     f->conn = NULL;
     if (keep)
@@ -195,25 +203,48 @@ copy_order(struct fill *f, const struct fill_order *o)
     f->owner = o->owner;
     f->arena = o->arena;
     f->method = o->method;
-    f->host = o->host;
-    f->head = o->head;
-    f->port = o->port;
+    f->client_connection = o->connection;
+    f->logs_in = o->logs_in;
     f->request_body = o->body;
     f->body_chunked = o->body_chunked;
     f->body_length = o->body_length;
     f->expects_continue = o->expects_continue;
     f->wants_upgrade = o->wants_upgrade;
-    f->deny_local = o->deny_local;
 }
 
-static struct dns_answer *
-answer_given(const struct addr *at, unsigned n)
+static void
+fill_route_failed(void *owner, enum fault why, int error)
 {
-    struct dns_answer *a = mem_zalloc(sizeof *a);
+    fill_fail(owner, why, error);
+}
 
-    a->n = n < DNS_ADDRESSES ? n : DNS_ADDRESSES;
-    memcpy(a->at, at, a->n * sizeof a->at[0]);
-    return a;
+/* Only a request that may be sent twice goes out on a kept connection: it may turn out dead. */
+static bool
+may_reuse(const struct fill *f)
+{
+    return f->policy->upstream.persistent && !f->request_body && !f->wants_upgrade &&
+           method_is_idempotent(f->method);
+}
+
+static void
+find_way(struct fill *f, const struct fill_order *o)
+{
+    f->starting = true;
+    route_start(&f->route, f->up,
+                &(struct route_order){.policy = &f->policy->upstream,
+                                      .host = o->host,
+                                      .port = o->port,
+                                      .judged = o->judged,
+                                      .n_judged = o->n_judged,
+                                      .deny_local = o->deny_local,
+                                      .reuse = may_reuse(f),
+                                      .connection = o->connection,
+                                      .deadline_ms =
+                                          clock_mono_ms() + f->policy->upstream.forward_timeout_ms,
+                                      .found = fill_connected,
+                                      .failed = fill_route_failed,
+                                      .owner = f});
+    f->starting = false;
 }
 
 void
@@ -236,16 +267,9 @@ fill_start(struct upstream *u, const struct fill_order *o, struct fill **held)
         o->body->loop = u->loop;
         o->body->wake = &f->body_ready;
     }
-    if (o->dst)
-        f->answer = answer_given(o->dst, o->n_dst);
-    else if (o->literal.sa.sa_family != AF_UNSPEC)
-        f->answer = answer_given(&o->literal, 1);
     f->started_ns = clock_mono_ns();
-    f->times = (struct fill_times){-1, -1, -1};
-    f->server = ADDR_NONE;
-    f->starting = true;
-    fill_route(f);
-    f->starting = false;
+    f->first_byte_us = -1;
+    find_way(f, o);
 }
 
 /* Before the first byte, or while all bytes are still there. */
@@ -314,7 +338,6 @@ fill_release(struct fill **held)
     if (f->phase == FILL_BODY && f->request_sent) {
         f->events = NULL;
         f->arena = NULL; /* and what lies in it */
-        f->host = f->head = SPAN_NONE;
         f->request_body = NULL;
         loop_defer(f->up->loop, &f->room); /* was it the last reader? */
         return;
@@ -328,16 +351,22 @@ fill_room_task(struct fill *f)
     return &f->room;
 }
 
+bool
+fill_is_bound(const struct fill *f)
+{
+    return f->conn && f->conn->hop.bound_to != 0;
+}
+
 const struct addr *
 fill_server(const struct fill *f)
 {
-    return &f->server;
+    return &f->route.server;
 }
 
 struct fill_times
 fill_times_of(const struct fill *f)
 {
-    return f->times;
+    return (struct fill_times){f->route.dns_us, f->route.connect_us, f->first_byte_us};
 }
 
 uint64_t

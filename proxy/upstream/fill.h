@@ -8,7 +8,12 @@
  *
  * A kept connection that dies before the first byte of an answer is replaced by a new one once, for
  * requests that may be sent twice (idempotent method, no body: RFC 9110 section 9.2.2). Requests
- * that may not be are never sent on a kept connection, so that this question does not arise. */
+ * that may not be are never sent on a kept connection, so that this question does not arise; but
+ * for one that is bound to the client: a log-in is worth more than the small risk.
+ *
+ * A log-in by NTLM or Negotiate holds for a connection, not for a request (RFC 4559 section 6). One
+ * over which such fields pass, in either direction, is bound to the connection of the client: all
+ * its requests to there go over it, nobody else's do, and it is closed with it. */
 #ifndef PROXY_UPSTREAM_FILL_H
 #define PROXY_UPSTREAM_FILL_H
 
@@ -17,7 +22,7 @@
 #include "dns/resolver.h"
 #include "http/h1_frame.h"
 #include "proxy/policy/policy.h"
-#include "proxy/upstream/idle.h"
+#include "proxy/upstream/route.h"
 
 struct upstream { /* one per worker */
     struct loop *loop;
@@ -35,11 +40,7 @@ struct upstream { /* one per worker */
     void *owner;
 };
 
-/* Loopback or link-local (where metadata services live) among these: not for strangers. */
-bool upstream_is_local(const struct addr *to, unsigned n);
-bool upstream_is_self(const struct upstream *u, const struct addr *to, uint16_t port);
 enum fault upstream_dns_fault(enum dns_status s);
-enum fault upstream_connect_fault(int error); /* -errno */
 
 struct fill;
 struct fill_times {
@@ -47,6 +48,9 @@ struct fill_times {
 }; /* -1: did not happen */
 
 struct fill_events {
+    /* The request head as it goes to this next hop; in the order's arena. Comes again when the
+     * request is sent again. */
+    struct span (*compose)(void *owner, const struct hop *hop);
     void (*interim)(void *owner, const struct response_head *r);
     /* The final head. Decide with fill_into or fill_cancel before returning. r borrows from scratch
      * and the order's arena. */
@@ -64,11 +68,11 @@ struct fill_order {
     struct arena *arena;   /* the owner's; used up to the head event only */
     enum method method;
     struct span host;
-    struct addr literal; /* or AF_UNSPEC */
     uint16_t port;
-    const struct addr *dst; /* already resolved (access rules needed it); NULL: not */
-    unsigned n_dst;
-    struct span head;    /* the request head as it goes out; lives in the arena */
+    const struct addr *judged; /* the only addresses it may go to; NULL: those the host has */
+    unsigned n_judged;
+    uint64_t connection; /* of the client; 0: nobody waits */
+    bool logs_in;        /* the request carries a log-in that holds for a whole connection */
     struct source *body; /* borrowed, wakes the fill; NULL: none */
     bool body_chunked;
     uint64_t body_length;
@@ -98,7 +102,9 @@ void fill_into(struct fill *f, struct entry *e, const struct fill_keeping *keepi
 void fill_cancel(struct fill **f);  /* closes the connection; no event after this */
 void fill_release(struct fill **f); /* the owner goes; before the head this cancels, after it the
                                        fill goes on as quick_abort says */
-void fill_cancel_all(struct upstream *u);             /* the worker ends */
+void fill_cancel_all(struct upstream *u); /* the worker ends */
+/* It goes over a connection that is one client's alone: what it brings is for nobody else. */
+bool fill_is_bound(const struct fill *f);
 const struct addr *fill_server(const struct fill *f); /* AF_UNSPEC until connected */
 struct fill_times fill_times_of(const struct fill *f);
 uint64_t fill_bytes_in(const struct fill *f);

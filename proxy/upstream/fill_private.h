@@ -1,10 +1,9 @@
-/* proxy/upstream/fill_private.h - what fill.c (life and decisions), route.c (address to connection)
- * and upstream_h1.c (bytes) share. */
+/* proxy/upstream/fill_private.h - what fill.c (life and decisions) and upstream_h1.c (bytes) share.
+ */
 #ifndef PROXY_UPSTREAM_FILL_PRIVATE_H
 #define PROXY_UPSTREAM_FILL_PRIVATE_H
 
 #include "proxy/net/body_writer.h"
-#include "proxy/net/dial.h"
 #include "proxy/upstream/fill.h"
 
 #define FILL_MAGIC 0xf111f111u
@@ -23,19 +22,16 @@ struct fill {
     struct arena *arena; /* the owner's, until the head event */
     /* the order */
     enum method method;
-    struct span host, head;
-    uint16_t port;
+    uint64_t client_connection;
+    bool logs_in;
     struct source *request_body;
-    bool body_chunked, expects_continue, wants_upgrade, deny_local;
+    bool body_chunked, expects_continue, wants_upgrade;
     uint64_t body_length;
     /* the way there */
-    struct dns_query *query;
-    struct dial *dial;
+    struct route route;
     struct conn *conn;
-    struct addr server;
     bool reused, retried, body_held, request_sent;
     unsigned interims;
-    struct dns_answer *answer; /* addresses, while they may be needed again for a retry */
     /* the exchange of bytes */
     struct body_writer writer;
     struct span early; /* body bytes that came with the head; valid during the head event */
@@ -56,12 +52,11 @@ struct fill {
     /* times and counts */
     int64_t started_ns, asked_ns;
     int64_t request_wall_s;
-    struct fill_times times;
+    int64_t first_byte_us; /* -1: none yet */
     uint64_t bytes_in;
 };
 
-void fill_route(struct fill *f); /* route.c: ends in fill_connected or fill_fail */
-void fill_connected(struct fill *f, struct conn *c, bool reused);
+void fill_connected(void *owner, struct conn *c, bool reused);
 void fill_fail(struct fill *f, enum fault why,
                int error);        /* before the head: event; after it: body_fail */
 void fill_finish(struct fill *f); /* the response is whole */

@@ -1,5 +1,7 @@
-/* Where to: addresses from the order, the cache of answers or a name server; then an idle
- * connection to one of them, else the race of dial. */
+/* Addresses come from the order, the cache of answers or a name server. What the rules have judged
+ * is not looked up again: a name may have other addresses by then. */
+#include "proxy/upstream/route.h"
+
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -7,7 +9,8 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/fds.h"
-#include "proxy/upstream/fill_private.h"
+#include "proxy/net/dial.h"
+#include "proxy/upstream/fill.h"
 
 enum fault
 upstream_dns_fault(enum dns_status s)
@@ -24,8 +27,8 @@ upstream_dns_fault(enum dns_status s)
     }
 }
 
-enum fault
-upstream_connect_fault(int error)
+static enum fault
+connect_fault(int error)
 {
     switch (error) {
     case -ECONNREFUSED:
@@ -58,8 +61,8 @@ is_of_this_machine(const struct addr *to)
 }
 
 /* Our own listening socket as a destination is a loop, whatever name led there. */
-bool
-upstream_is_self(const struct upstream *u, const struct addr *to, uint16_t port)
+static bool
+is_self(const struct upstream *u, const struct addr *to, uint16_t port)
 {
     for (unsigned i = 0; i < u->n_self; i++) {
         const struct addr *own = &u->self[i];
@@ -72,8 +75,8 @@ upstream_is_self(const struct upstream *u, const struct addr *to, uint16_t port)
     return false;
 }
 
-bool
-upstream_is_local(const struct addr *to, unsigned n)
+static bool
+is_local(const struct addr *to, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
         if (addr_is_loopback(&to[i]) || addr_is_linklocal(&to[i]))
@@ -82,88 +85,160 @@ upstream_is_local(const struct addr *to, unsigned n)
 }
 
 static void
-dialled(void *owner, int fd, const struct addr *to)
+connected(struct route *r, struct transport *t, const struct addr *to)
 {
-    struct fill *f = owner;
+    struct hop hop = {.at = *to};
 
-    f->dial = NULL;
-    f->server = *to;
-    if (fd < 0) {
-        if ((fd == -EMFILE || fd == -ENFILE) && !f->retried && f->up->shed(f->up->owner) > 0) {
-            f->retried = true;
-            fill_route(f);
-            return;
-        }
-        fill_fail(f, upstream_connect_fault(fd), -fd);
-        return;
-    }
-    f->times.connect_us = (clock_mono_ns() - f->asked_ns) / 1000;
-    if (f->answer->n > 1)
-        resolver_prefer(f->up->resolver, f->host, to);
-    fill_connected(f, conn_new(f->up->idle, fd, to), false);
-}
-
-/* Only a request that may be sent twice goes out on a kept connection: it may turn out dead. */
-static bool
-may_reuse(const struct fill *f)
-{
-    return f->policy->upstream.persistent && !f->request_body && !f->wants_upgrade &&
-           method_is_idempotent(f->method) && !f->retried;
+    r->connect_us = (clock_mono_ns() - r->dialled_ns) / 1000;
+    if (r->answer->n > 1)
+        resolver_prefer(r->up->resolver, r->o.host, to);
+    r->o.found(r->o.owner, conn_new(r->up->idle, t, &hop), false);
 }
 
 static void
-fill_reach(struct fill *f)
+dialled(void *owner, struct transport *t, int error, const struct addr *to)
 {
+    struct route *r = owner;
+
+    r->dial = NULL;
+    r->server = *to;
+    if (t) {
+        connected(r, t, to);
+        return;
+    }
+    if ((error == -EMFILE || error == -ENFILE) && !r->made_room && r->up->shed(r->up->owner) > 0) {
+        r->made_room = true;
+        route_again(r);
+        return;
+    }
+    r->o.failed(r->o.owner, connect_fault(error), -error);
+}
+
+static struct conn *
+idle_of(struct route *r, uint64_t bound_to)
+{
+    struct conn *c = NULL;
+
+    for (unsigned i = 0; i < r->answer->n && !c; i++) {
+        struct hop hop = {r->answer->at[i], bound_to};
+
+        addr_set_port(&hop.at, r->o.port);
+        c = idle_take(r->up->idle, &hop);
+    }
+    return c;
+}
+
+/* One that is bound to the client comes first, whatever the request: its log-in is there. */
+static struct conn *
+idle_for(struct route *r)
+{
+    struct conn *c = r->o.connection ? idle_of(r, r->o.connection) : NULL;
+
+    return c || !r->o.reuse ? c : idle_of(r, 0);
+}
+
+void
+route_again(struct route *r)
+{
+    r->dialled_ns = clock_mono_ns();
+    r->dial = dial_start(r->up->loop,
+                         &(struct dial_options){.to = r->answer->at,
+                                                .n = r->answer->n < r->o.policy->max_tries
+                                                         ? r->answer->n
+                                                         : r->o.policy->max_tries,
+                                                .port = r->o.port,
+                                                .stagger_ms = r->o.policy->stagger_ms,
+                                                .attempt_ms = r->o.policy->connect_timeout_ms,
+                                                .deadline_ms = r->o.deadline_ms,
+                                                .fn = dialled,
+                                                .owner = r});
+}
+
+/* Where it must not go, whatever led there. FAULT_NONE: it may. */
+static enum fault
+refused(const struct route *r)
+{
+    if (r->o.deny_local && is_local(r->answer->at, r->answer->n))
+        return FAULT_ADDRESS_DENIED;
+    for (unsigned i = 0; i < r->answer->n; i++)
+        if (is_self(r->up, &r->answer->at[i], r->o.port))
+            return FAULT_LOOP;
+    return FAULT_NONE;
+}
+
+static void
+reach(struct route *r)
+{
+    enum fault why = refused(r);
     struct conn *c;
 
-    if (f->deny_local && upstream_is_local(f->answer->at, f->answer->n)) {
-        fill_fail(f, FAULT_ADDRESS_DENIED, 0);
+    if (why != FAULT_NONE) {
+        r->o.failed(r->o.owner, why, 0);
         return;
     }
-    for (unsigned i = 0; i < f->answer->n; i++)
-        if (upstream_is_self(f->up, &f->answer->at[i], f->port)) {
-            fill_fail(f, FAULT_LOOP, 0);
-            return;
-        }
-    c = may_reuse(f) ? idle_take(f->up->idle, f->answer->at, f->answer->n, f->port) : NULL;
-    if (c) {
-        f->server = c->to;
-        counter_add(COUNTER_SERVER_REUSES, 1);
-        fill_connected(f, c, true);
+    c = idle_for(r);
+    if (!c) {
+        route_again(r);
         return;
     }
-    f->asked_ns = clock_mono_ns();
-    f->dial = dial_start(f->up->loop, f->answer->at, policy_tries(f->policy, f->answer->n), f->port,
-                         f->policy->upstream.connect_timeout_ms, f->policy->upstream.stagger_ms,
-                         dialled, f);
+    r->server = c->hop.at;
+    counter_add(COUNTER_SERVER_REUSES, 1);
+    r->o.found(r->o.owner, c, true);
 }
 
 static void
 resolved(void *owner, const struct dns_answer *a)
 {
-    struct fill *f = owner;
+    struct route *r = owner;
 
-    f->query = NULL;
-    f->times.dns_us = (clock_mono_ns() - f->started_ns) / 1000;
+    r->query = NULL;
     if (a->status != DNS_OK || a->n == 0) {
-        fill_fail(f, upstream_dns_fault(a->status), 0);
+        r->o.failed(r->o.owner, upstream_dns_fault(a->status), 0);
         return;
     }
-    f->answer = mem_alloc(sizeof *f->answer);
-    *f->answer = *a;
-    fill_reach(f);
+    r->answer = mem_alloc(sizeof *r->answer);
+    *r->answer = *a;
+    reach(r);
+}
+
+static void
+resolved_later(void *owner, const struct dns_answer *a)
+{
+    struct route *r = owner;
+
+    r->dns_us = (clock_mono_ns() - r->dialled_ns) / 1000;
+    resolved(r, a);
+}
+
+static struct dns_answer
+answer_judged(const struct route_order *o)
+{
+    struct dns_answer a = {.status = DNS_OK,
+                           .n = o->n_judged < DNS_ADDRESSES ? o->n_judged : DNS_ADDRESSES};
+
+    memcpy(a.at, o->judged, a.n * sizeof a.at[0]);
+    return a;
 }
 
 void
-fill_route(struct fill *f)
+route_start(struct route *r, struct upstream *up, const struct route_order *o)
 {
     struct dns_answer now;
 
-    if (f->answer) {
-        fill_reach(f);
+    *r = (struct route){.up = up, .o = *o, .server = ADDR_NONE, .dns_us = -1, .connect_us = -1};
+    r->dialled_ns = clock_mono_ns();
+    if (o->judged)
+        now = answer_judged(o);
+    else if (!resolver_ask(up->resolver, o->host, resolved_later, r, &now, &r->query))
         return;
-    }
-    if (!resolver_ask(f->up->resolver, f->host, resolved, f, &now, &f->query))
-        return;
-    resolved(f, &now);
+    resolved(r, &now);
+}
+
+void
+route_close(struct route *r)
+{
+    resolver_cancel(&r->query);
+    dial_cancel(&r->dial);
+    mem_free(r->answer);
+    r->answer = NULL;
 }

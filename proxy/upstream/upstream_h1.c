@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/counters.h"
+#include "http/auth.h"
 #include "proxy/upstream/fill_private.h"
 
 #define READS_A_TURN 4
@@ -20,7 +21,7 @@ static bool
 may_retry(const struct fill *f)
 {
     return f->reused && !f->retried && f->phase == FILL_HEAD && f->bytes_in == 0 &&
-           !f->request_body;
+           !f->request_body && method_is_idempotent(f->method);
 }
 
 /* The kept connection was dead: once more, on a new one. */
@@ -34,7 +35,7 @@ retry(struct fill *f)
     f->phase = FILL_ROUTE;
     f->request_sent = false;
     body_writer_free(&f->writer);
-    fill_route(f);
+    route_again(&f->route);
 }
 
 static void
@@ -97,13 +98,24 @@ fill_send(struct fill *f)
         loop_timer_set(&f->conn->timer, f->policy->upstream.read_timeout_ms);
 }
 
+/* Without a client there is nobody to keep it for. */
+static void
+bind_to_client(struct fill *f)
+{
+    if (f->client_connection)
+        conn_bind(f->conn, f->client_connection);
+    else
+        f->keep_alive = false;
+}
+
 /* The body follows the head at once, or waits for a 100 when the client waits for one too. */
 static void
 start_request(struct fill *f)
 {
     f->body_held = f->expects_continue && f->request_body;
-    body_writer_start(&f->writer, f->head, f->body_held ? NULL : f->request_body,
-                      f->body_chunked && !f->body_held, f->body_length);
+    body_writer_start(&f->writer, f->events->compose(f->owner, &f->conn->hop),
+                      f->body_held ? NULL : f->request_body, f->body_chunked && !f->body_held,
+                      f->body_length);
     if (f->body_held)
         loop_timer_set(&f->continue_timer, CONTINUE_MS);
 }
@@ -118,8 +130,10 @@ fill_release_body(struct fill *f)
 }
 
 void
-fill_connected(struct fill *f, struct conn *c, bool reused)
+fill_connected(void *owner, struct conn *c, bool reused)
 {
+    struct fill *f = owner;
+
     f->conn = c;
     f->reused = reused;
     f->phase = FILL_HEAD;
@@ -129,6 +143,8 @@ fill_connected(struct fill *f, struct conn *c, bool reused)
     c->requests++;
     counter_add(COUNTER_SERVER_REQUESTS, 1);
     conn_use(c, fill_io, fill_timed_out, f);
+    if (f->logs_in)
+        bind_to_client(f);
     start_request(f);
     transport_want(&c->transport, LOOP_READ);
     fill_send(f);
@@ -199,7 +215,7 @@ take_head(struct fill *f, const struct response_head *r, struct span rest)
     const struct fill_events *events = f->events;
 
     if (r->status == 101) {
-        if (f->wants_upgrade && events)
+        if (f->wants_upgrade && f->request_sent && events)
             hand_over_upgraded(f, r, rest);
         else
             fill_fail(f, FAULT_UPGRADE_FAILED, 0);
@@ -211,6 +227,8 @@ take_head(struct fill *f, const struct response_head *r, struct span rest)
     }
     f->keep_alive = f->keep_alive && h1_keeps_alive_response(r) && !f->framing.must_close &&
                     f->framing.how != FRAMING_CLOSE;
+    if (auth_binds_response(&r->fields))
+        bind_to_client(f);
     f->left = f->framing.how == FRAMING_LENGTH ? f->framing.length : 0;
     chunked_start(&f->chunked);
     f->body_held = false;
@@ -223,7 +241,7 @@ bad_head(struct fill *f, enum h1_reason why)
 {
     bool large = why == H1_HEAD_TOO_LARGE || why == H1_TOO_MANY_FIELDS;
 
-    log_event_every(1000, LOG_INFO, "%.*s: bad response head: %s", SPAN_ARG(f->host),
+    log_event_every(1000, LOG_INFO, "%.*s: bad response head: %s", SPAN_ARG(f->route.o.host),
                     h1_reason_text(why));
     fill_fail(f, large ? FAULT_SERVER_HEAD_TOO_LARGE : FAULT_SERVER_BAD_HEAD, 0);
 }
@@ -270,7 +288,7 @@ fill_parse(struct fill *f, struct span bytes)
     }
     own = f->in; /* the spans may borrow from it until we are done */
     f->in = (struct buf){0};
-    f->times.first_byte_us = (clock_mono_ns() - f->asked_ns) / 1000;
+    f->first_byte_us = (clock_mono_ns() - f->asked_ns) / 1000;
     take_head(f, &r, bytes);
     buf_free(&own);
 }
@@ -309,7 +327,7 @@ body_bad(struct fill *f, enum fault why)
 {
     char text[ADDR_TEXT_MAX];
 
-    (void)addr_format_port(&f->server, text);
+    (void)addr_format_port(&f->route.server, text);
     log_event_every(1000, LOG_INFO, "%s: %s", text, fault_sentence(why));
     fill_fail(f, why, 0);
 }

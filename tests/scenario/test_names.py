@@ -127,6 +127,36 @@ class Reaching(Asking):
         self.assertEqual(status, 504)
         self.assertLess(took, 6)
 
+    def test_each_address_has_connect_timeout_for_itself(self):
+        """The first one's time runs out before the second is tried at the side."""
+        self.hole("127.0.0.3")
+        self.d.names = {"hole.test": Name(a=["127.0.0.3", "127.0.0.2"])}
+        p = self.proxy("connect_timeout 1 second", "happy_eyeballs_connect_timeout 20000")
+        status, took = self.timed(p, "hole.test")
+        self.assertEqual(status, 200)
+        self.assertTrue(0.9 < took < 6, took)
+        with Client(p.address) as c:
+            c.connect_tunnel("hole.test:%d" % self.o.port)
+            self.assertEqual(c.get("/", "Host: x").status, 200)
+
+    def test_forward_timeout_bounds_all_addresses_together(self):
+        self.hole("127.0.0.3", "127.0.0.4", "127.0.0.5")
+        self.d.names = {"holes.test": Name(a=["127.0.0.3", "127.0.0.4", "127.0.0.5"])}
+        p = self.proxy("connect_timeout 5 seconds", "forward_timeout 2 seconds")
+        for target, method in ((self.o.url("/", "holes.test"), "GET"),
+                               ("holes.test:%d" % self.o.port, "CONNECT")):
+            began = time.monotonic()
+            self.assertEqual(self.get(p, target, method=method).status, 504, method)
+            self.assertTrue(1.9 < time.monotonic() - began < 4.5, method)
+        self.assertIn("127.0.0.", p.access_log(2)[0].peer)
+
+    def test_looking_up_the_name_counts_towards_forward_timeout(self):
+        self.hole("127.0.0.3")
+        self.d.names = {"late.test": Name(a=["127.0.0.3"], delay_s={A: 2})}
+        status, took = self.timed(self.proxy("forward_timeout 3 seconds"), "late.test")
+        self.assertEqual(status, 504)
+        self.assertTrue(2.9 < took < 6, took)
+
     def test_a_family_that_leads_nowhere_is_a_moment_too(self):
         if not has_ipv6():
             self.skipTest("no IPv6 here")
