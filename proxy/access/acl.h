@@ -66,8 +66,6 @@ void acl_list_free(struct acl_list **l);
 enum acl_answer acl_list_check(const struct acl_list *l, const struct acl_facts *f);
 /* All that some request may need for it: with that known beforehand, no check answers a need. */
 unsigned acl_list_needs(const struct acl_list *l);
-bool acl_list_is_constant(const struct acl_list *l,
-                          bool *allow); /* same answer for every request: skip the check */
 /* One rule whose terms all hold, of a directive that waits for nothing. */
 struct acl_cond;
 unsigned acl_cond_new(struct acl_set *s, const struct conf_rule *r, enum ruled directive,

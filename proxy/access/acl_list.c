@@ -130,15 +130,12 @@ terms_new(const struct acl_set *s, const struct conf_rule *r, enum ruled directi
     return n_problems;
 }
 
-unsigned
-acl_list_new(struct acl_set *s, const struct conf_rules *rules, enum ruled directive,
-             struct buf *errors, struct acl_list **out)
+/* Room for all rules and their terms. Returns how many terms. */
+static unsigned
+lay_out(struct acl_list *l, const struct conf_rules *rules)
 {
-    struct acl_list *l = mem_zalloc(sizeof *l);
-    unsigned n_terms = 0, n_problems = 0;
+    unsigned n_terms = 0;
 
-    l->magic = ACL_LIST_MAGIC;
-    l->when_empty = directives[directive].when_empty;
     l->n = rules->n;
     l->rules = mem_zalloc((rules->n + 1) * sizeof *l->rules);
     for (unsigned i = 0; i < rules->n; i++) {
@@ -146,6 +143,18 @@ acl_list_new(struct acl_set *s, const struct conf_rules *rules, enum ruled direc
         n_terms += rules->at[i].n;
     }
     l->terms = mem_zalloc((n_terms + 1) * sizeof *l->terms);
+    return n_terms;
+}
+
+unsigned
+acl_list_new(struct acl_set *s, const struct conf_rules *rules, enum ruled directive,
+             struct buf *errors, struct acl_list **out)
+{
+    struct acl_list *l = mem_zalloc(sizeof *l);
+    unsigned n_terms = lay_out(l, rules), n_problems = 0;
+
+    l->magic = ACL_LIST_MAGIC;
+    l->when_empty = directives[directive].when_empty;
     for (unsigned i = 0; i < rules->n; i++)
         n_problems += terms_new(s, &rules->at[i], directive, errors, &l->terms[l->rules[i].first]);
     for (unsigned i = 0; i < n_terms; i++)
@@ -217,33 +226,6 @@ unsigned
 acl_list_needs(const struct acl_list *l)
 {
     return l->needs;
-}
-
-static bool
-rule_is_always(const struct acl_list *l, const struct rule *r)
-{
-    for (unsigned i = 0; i < r->n; i++) {
-        const struct acl_term *t = &l->terms[r->first + i];
-
-        if (t->negated || !(t->acl->properties & ACL_ALWAYS))
-            return false;
-    }
-    return true;
-}
-
-/* Constant up to the first rule that takes everybody: "deny sometimes" before "deny all" changes
- * nothing. */
-bool
-acl_list_is_constant(const struct acl_list *l, bool *allow)
-{
-    *allow = l->n ? l->rules[0].allow : l->when_empty == ACL_ALLOW;
-    for (unsigned i = 0; i < l->n; i++) {
-        if (l->rules[i].allow != *allow)
-            return false;
-        if (rule_is_always(l, &l->rules[i]))
-            return true;
-    }
-    return l->n == 0;
 }
 
 unsigned

@@ -112,8 +112,6 @@ compile(struct acl_build *b, bool may_be_name)
     for (unsigned i = 0; i < b->acl->n_values; i++)
         add_value(b, d, b->acl->values[i], may_be_name);
     net_table_seal(&d->nets);
-    if (d->every)
-        b->properties |= ACL_ALWAYS;
     return d;
 }
 

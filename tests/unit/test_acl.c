@@ -244,13 +244,11 @@ static void
 redefining_all_with_nothing_leaves_it_whole(void **state)
 {
     struct set *s = mem_zalloc(sizeof *s);
-    bool allow;
 
     add_acl(s, "all src", 0);
     add_rule(s, "deny all");
     assert_int_equal(compile(s), 0);
     assert_client(s, "192.0.2.7", false);
-    assert_true(acl_list_is_constant(s->list, &allow) && !allow);
     set_free(s);
 }
 
@@ -860,49 +858,19 @@ no_rule_matching_is_the_opposite_of_the_last(void **state)
 }
 
 static void
-an_empty_list_is_what_the_caller_says(void **state)
+an_empty_list_is_what_its_directive_says(void **state)
 {
     struct set *s = set_new();
     struct acl_list *l;
     struct acl_facts f = facts_for_host("example.com");
-    bool allow = false;
 
     assert_int_equal(compile(s), 0);
     assert_answer(s, f, ACL_DENY);
     assert_int_equal(
         acl_list_new(s->acls_compiled, &s->conf.http_access, RULED_CACHE, &s->errors, &l), 0);
     assert_int_equal(acl_list_check(l, &f), ACL_ALLOW);
-    assert_true(acl_list_is_constant(l, &allow) && allow);
     acl_list_free(&l);
     set_free(s);
-}
-
-static void
-assert_constant(const char *first, const char *second, bool constant, bool expected)
-{
-    struct set *s = set_new();
-    bool allow;
-
-    add_acl(s, "x dstdomain x.example", 0);
-    add_rule(s, first);
-    if (second)
-        add_rule(s, second);
-    assert_int_equal(compile(s), 0);
-    assert_int_equal(acl_list_is_constant(s->list, &allow), constant);
-    if (constant)
-        assert_int_equal(allow, expected);
-    set_free(s);
-}
-
-static void
-lists_that_give_one_answer_are_recognised(void **state)
-{
-    assert_constant("deny all", NULL, true, false);
-    assert_constant("allow all", "deny x", true, true);
-    assert_constant("deny x", "deny all", true, false);
-    assert_constant("deny x", "allow all", false, false);
-    assert_constant("allow x", NULL, false, false);
-    assert_constant("allow !all", NULL, false, false);
 }
 
 static void
@@ -997,8 +965,7 @@ main(void)
         cmocka_unit_test(every_bad_value_is_told_with_its_line),
         cmocka_unit_test(a_type_we_lack_is_refused_where_a_rule_needs_it),
         cmocka_unit_test(no_rule_matching_is_the_opposite_of_the_last),
-        cmocka_unit_test(an_empty_list_is_what_the_caller_says),
-        cmocka_unit_test(lists_that_give_one_answer_are_recognised),
+        cmocka_unit_test(an_empty_list_is_what_its_directive_says),
         cmocka_unit_test(a_condition_holds_when_all_its_terms_do),
         cmocka_unit_test(a_stock_configuration_answers_as_squid_does),
     };
