@@ -124,8 +124,8 @@ how_asked(const struct exchange *x)
     return reload ? HOW_CLIENT_REFRESH : HOW_MISS;
 }
 
-static enum step
-ask_next_hop(struct exchange *x)
+static void
+start_fill(struct exchange *x)
 {
     struct context *c = x->context;
     const struct fields *fields = &c->request.fields;
@@ -149,15 +149,7 @@ ask_next_hop(struct exchange *x)
     };
 
     set_addresses(x, &o);
-    x->hop.asked = true;
-    if (x->answer.how == HOW_NONE)
-        x->answer.how = how_asked(x);
-    (void)exchange_next(x, JUDGE);
-    x->answer.fault = exchange_dst_fault(x);
-    if (x->answer.fault)
-        return STEP_NEXT;
     fill_start(x->env->upstream, &o, &x->hop.fill);
-    return STEP_WAIT;
 }
 
 /* The rules that its answer is judged by: when it comes, nobody can wait for what they need. */
@@ -176,7 +168,17 @@ needs_of_judging(const struct exchange *x)
 enum step
 step_forward(struct exchange *x)
 {
-    return exchange_obtain(x, needs_of_judging(x)) ? ask_next_hop(x) : STEP_WAIT;
+    if (!exchange_obtain(x, needs_of_judging(x)))
+        return STEP_WAIT;
+    x->hop.asked = true;
+    if (x->answer.how == HOW_NONE)
+        x->answer.how = how_asked(x);
+    (void)exchange_next(x, JUDGE);
+    x->answer.fault = exchange_dst_fault(x);
+    if (x->answer.fault)
+        return STEP_NEXT;
+    start_fill(x);
+    return STEP_WAIT;
 }
 
 enum step
