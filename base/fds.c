@@ -68,11 +68,17 @@ const char *
 fd_purpose_name(enum fd_purpose p)
 {
     static const char *const names[FD_PURPOSES] = {
-        [FD_LISTENING] = "listening",         [FD_CLIENT_ACTIVE] = "client active",
-        [FD_CLIENT_IDLE] = "client idle",     [FD_SERVER_ACTIVE] = "server active",
-        [FD_SERVER_IDLE] = "server idle",     [FD_TUNNEL] = "tunnel",
-        [FD_DNS] = "DNS",                     [FD_DISK] = "disk",
-        [FD_LOG] = "log",                     [FD_OTHER] = "other",
+        [FD_LISTENING] = "listening",
+        [FD_CLIENT_ACTIVE] = "client active",
+        [FD_CLIENT_IDLE] = "client idle",
+        [FD_SERVER_ACTIVE] = "server active",
+        [FD_SERVER_IDLE] = "server idle",
+        [FD_TUNNEL] = "tunnel",
+        [FD_DNS] = "DNS",
+        [FD_DISK] = "disk",
+        [FD_CHILD] = "helper",
+        [FD_LOG] = "log",
+        [FD_OTHER] = "other",
     };
 
     CHECK((unsigned)p < FD_PURPOSES);

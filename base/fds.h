@@ -25,6 +25,7 @@ enum fd_purpose {
     FD_TUNNEL,
     FD_DNS,
     FD_DISK,
+    FD_CHILD,
     FD_LOG,
     FD_OTHER,
     FD_PURPOSES

@@ -26,6 +26,7 @@ enum loop_kind {
     LOOP_TUNNEL,
     LOOP_DNS,
     LOOP_DISK,
+    LOOP_CHILD,
     LOOP_TIMER,
     LOOP_TASK,
     LOOP_KINDS

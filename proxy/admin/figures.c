@@ -97,7 +97,7 @@ loop_kind_name(enum loop_kind k)
     static const char *const names[LOOP_KINDS] = {
         [LOOP_LISTEN] = "listen", [LOOP_CLIENT] = "client", [LOOP_SERVER] = "server",
         [LOOP_TUNNEL] = "tunnel", [LOOP_DNS] = "dns",       [LOOP_DISK] = "disk",
-        [LOOP_TIMER] = "timer",   [LOOP_TASK] = "task",
+        [LOOP_CHILD] = "helper",  [LOOP_TIMER] = "timer",   [LOOP_TASK] = "task",
     };
 
     CHECK((unsigned)k < LOOP_KINDS && names[k]);

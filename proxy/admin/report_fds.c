@@ -44,7 +44,8 @@ static const struct {
     [FD_CLIENT_IDLE] = {"Socket", true}, [FD_SERVER_ACTIVE] = {"Socket", true},
     [FD_SERVER_IDLE] = {"Socket", true}, [FD_TUNNEL] = {"Socket", true},
     [FD_DNS] = {"Socket", true},         [FD_DISK] = {"File", false},
-    [FD_LOG] = {"Log", false},           [FD_OTHER] = {"-", false},
+    [FD_CHILD] = {"Pipe", false},        [FD_LOG] = {"Log", false},
+    [FD_OTHER] = {"-", false},
 };
 
 struct table {

@@ -19,8 +19,7 @@ static bool
 wants_upgrade(const struct exchange *x)
 {
     return fields_has_token(&x->context->request.fields, FIELD_CONNECTION, SPAN("upgrade")) &&
-           fields_find(&x->context->request.fields, FIELD_UPGRADE) && !x->body &&
-           x->cause == CAUSE_CLIENT &&
+           fields_find(&x->context->request.fields, FIELD_UPGRADE) && x->cause == CAUSE_CLIENT &&
            !fields_has_token(&x->context->request.fields, FIELD_UPGRADE, SPAN("h2c"));
 }
 

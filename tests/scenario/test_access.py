@@ -299,7 +299,8 @@ class AddressesFirst(Scenario):
 
     def test_directives_that_cannot_wait_refuse_it_with_the_line(self):
         for line, acl in (("range_offset_limit none !lan", "lan (type dst)"),
-                          ("access_log stdio:/dev/stdout squid g", "lan (type dst, in g)")):
+                          ("access_log stdio:/dev/stdout squid g", "lan (type dst, in g)"),
+                          ("log_access deny lan", "lan (type dst)")):
             path = self.write(self.temporary_folder(), "cuttle.conf", "\n".join((
                 "http_port 3128", "acl lan dst 10.0.0.0/8", "acl g any-of lan",
                 "http_access allow g", line, "")))

@@ -675,6 +675,24 @@ class Tunnels(Scenario):
                 c.send("abcd")
                 self.assertEqual(c.read_exactly(4), b"dcba")
 
+    def test_an_upgrade_may_follow_a_body(self):
+        """As docker exec does it: a POST with JSON, then raw bytes both ways."""
+        def answer(q, c):
+            self.assertEqual((q.field("Upgrade"), q.body), ("tcp", b'{"Tty": true}'))
+            c.send("HTTP/1.1 101 UPGRADED\r\nUpgrade: tcp\r\nConnection: Upgrade\r\n\r\n")
+            while True:
+                c.send(c.read_exactly(4)[::-1])
+        o = self.origin(answer)
+        p = self.cuttle()
+        for framing in (), ("Transfer-Encoding: chunked",):
+            body = b'd\r\n{"Tty": true}\r\n0\r\n\r\n' if framing else b'{"Tty": true}'
+            with Client(p.address) as c:
+                c.request("POST", o.url("/exec/start"), "Upgrade: tcp", "Connection: Upgrade",
+                          *framing, body=body)
+                self.assertEqual(c.read_response("POST").status, 101)
+                c.send("abcdefgh")
+                self.assertEqual(c.read_exactly(8), b"dcbahgfe")
+
     def test_a_refused_upgrade_is_a_normal_response(self):
         o = self.origin(reply(body=b"plain"))
         with Client(self.cuttle().address) as c:

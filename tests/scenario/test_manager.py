@@ -67,7 +67,7 @@ class Pages(Scenario):
             idle.get(self.o.url("/"))
             text = self.p.manager("filedescriptors")
         for purpose in ("listening", "client active", "client idle", "server active",
-                        "server idle", "tunnel", "DNS", "log"):
+                        "server idle", "tunnel", "DNS", "helper", "log"):
             self.assertRegex(text, r"(?i)\b%s\b" % purpose.replace(" ", "[ _]"))
 
     def test_the_census_agrees_with_the_system(self):

@@ -4,10 +4,11 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 import unittest
 
 import harness
-from harness import Client, Scenario, reply
+from harness import Client, Name, Scenario, reply, wait_for
 
 INSIDE = "CUTTLE_IN_NAMESPACE"
 PROXY, STRANGER = "192.0.2.1", "192.0.2.2"        # RFC 5737: documentation, on the namespace's own loopback device
@@ -68,6 +69,22 @@ class Strangers(InNamespace):
             for url, method in (("http://%s:%d/" % (host, everywhere.number), "GET"),
                                 ("%s:%d" % (host, everywhere.number), "CONNECT")):
                 self.assertEqual(self.ask(url, method).status, 508, url)
+
+    def test_a_validation_in_the_background_does_not_go_where_its_client_may_not(self):
+        """A name that was fine when its page was stored leads to this machine later (DNS rebinding)."""
+        page = reply("200 OK", "Cache-Control: max-age=0, stale-while-revalidate=60", 'ETag: "1"', body=b"page")
+        for inner in "127.0.0.1", "169.254.169.254":
+            d = self.dns({"moving.test": Name(a=[PROXY], ttl_s=0)})
+            o = self.origin(page, host=PROXY)
+            inside = self.origin(reply(body=b"secret"), port=o.port)
+            p = self.proxy(d.conf, "positive_dns_ttl 1 second", access="http_access allow all")
+            self.assertEqual(self.ask(o.url("/", "moving.test")).body, b"page")
+            d.names["moving.test"] = Name(a=[inner], ttl_s=0)
+            time.sleep(1.2)
+            self.assertTrue(self.ask(o.url("/", "moving.test")).hit)
+            wait_for(lambda: len(d.asked("moving.test", harness.A)) >= 2, "the validation to look the name up")
+            wait_for(lambda: p.counter("server.all.errors") >= 1, "the validation to end")
+            self.assertEqual(inside.connections, 0, inner)
 
     def test_who_is_allowed_is_served(self):
         o = self.origin(reply(body=b"x"), host=PROXY)

@@ -358,6 +358,7 @@ static void
 every_purpose_has_its_name(void **state)
 {
     assert_string_equal(fd_purpose_name(FD_CLIENT_ACTIVE), "client active");
+    assert_string_equal(fd_purpose_name(FD_CHILD), "helper");
     assert_string_equal(fd_purpose_name(FD_OTHER), "other");
 }
 
