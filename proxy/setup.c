@@ -43,7 +43,8 @@ sink_compile(const struct policy *p, const struct conf_access_log *a, struct log
     unsigned bad = log_format_new(p->conf, a->format, errors, &out->format);
 
     if (a->condition.n)
-        bad += acl_cond_new(p->request.acls, &a->condition, "access_log", errors, &out->condition);
+        bad +=
+            acl_cond_new(p->request.acls, &a->condition, RULED_ACCESS_LOG, errors, &out->condition);
     return bad;
 }
 
@@ -77,8 +78,7 @@ sinks_new(const struct policy *p, bool open, struct buf *errors)
     s->v6_bits = c->client_netmask.v6_bits;
     s->masks_clients = s->v4_bits < 32 || s->v6_bits < 128;
     if (c->log_access.n)
-        bad +=
-            acl_list_new(p->request.acls, &c->log_access, "log_access", true, errors, &s->allowed);
+        bad += acl_list_new(p->request.acls, &c->log_access, RULED_LOG_ACCESS, errors, &s->allowed);
     for (unsigned i = 0; i < c->n_access_logs; i++) {
         bad += sink_compile(p, &c->access_logs[i], &s->at[i], errors);
         if (open && !bad && !is_none(&c->access_logs[i]))

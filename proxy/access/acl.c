@@ -15,7 +15,7 @@
 
 #define ACL_SET_MAGIC 0xac15e700u
 
-enum { TOLD_PER_ACL = 20, TEXT_BYTES = 400, NESTED_MOST = 16 };
+enum { TOLD_PER_ACL = 20, TEXT_BYTES = 400 };
 
 struct acl_set {
     uint32_t magic;
@@ -104,6 +104,7 @@ compile_one(struct acl *out, struct acl_build *b)
     else if (!kind->is_group)
         out->missing = out->type_name;
     out->properties = b->properties;
+    out->needs = b->needs;
 }
 
 static void
@@ -129,8 +130,37 @@ link_group(const struct acl_set *s, struct acl *group, struct acl_build *b)
         link_member(s, group, b, b->acl->values[i]);
 }
 
-/* One round: what a group takes over from its members. How deep it nests goes to the depth of each.
- */
+/* What a group takes over from a member; false: it has it all. */
+static bool
+take_over(struct acl *group, const struct acl *member)
+{
+    unsigned properties = group->properties | (member->properties & ACL_BY_TEXT);
+    unsigned needs = group->needs | member->needs;
+    const char *missing = group->missing ? group->missing : member->missing;
+    bool changed =
+        properties != group->properties || needs != group->needs || missing != group->missing;
+
+    group->properties = properties;
+    group->needs = needs;
+    group->missing = missing;
+    return changed;
+}
+
+/* How deep a group nests goes to the depth of each. */
+static bool
+grow_depth(unsigned *group, unsigned member)
+{
+    unsigned depth = member + 1;
+
+    if (depth > ACL_NESTED_MOST + 1) /* a ring would grow for ever */
+        depth = ACL_NESTED_MOST + 1;
+    if (depth <= *group)
+        return false;
+    *group = depth;
+    return true;
+}
+
+/* The two come along different ways, the one sooner than the other: it is over when both rest. */
 static bool
 settle_round(struct acl_set *s, unsigned *depths)
 {
@@ -141,16 +171,9 @@ settle_round(struct acl_set *s, unsigned *depths)
 
         for (unsigned m = 0; m < a->n_members; m++) {
             const struct acl *member = a->members[m].acl;
-            unsigned depth = depths[member - s->acls] + 1;
 
-            a->properties |= member->properties & ACL_BY_TEXT;
-            if (member->missing)
-                a->missing = member->missing;
-            if (depth > NESTED_MOST + 1) /* a ring would grow for ever */
-                depth = NESTED_MOST + 1;
-            changed |= depth > depths[i];
-            if (depth > depths[i])
-                depths[i] = depth;
+            changed |= take_over(a, member);
+            changed |= grow_depth(&depths[i], depths[member - s->acls]);
         }
     }
     return changed;
@@ -164,8 +187,8 @@ settle(struct acl_set *s, struct acl_build *builds)
     while (settle_round(s, depths))
         continue;
     for (unsigned i = 0; i < s->n; i++)
-        if (depths[i] > NESTED_MOST)
-            acl_problem(&builds[i], "refers to itself, or nests deeper than %d", NESTED_MOST);
+        if (depths[i] > ACL_NESTED_MOST)
+            acl_problem(&builds[i], "refers to itself, or nests deeper than %d", ACL_NESTED_MOST);
     mem_free(depths);
 }
 
@@ -229,7 +252,7 @@ acl_set_find(const struct acl_set *s, const char *name)
     return similar;
 }
 
-/* Nested no deeper than NESTED_MOST, which acl_set_new has made sure of. */
+/* Nested no deeper than ACL_NESTED_MOST, which acl_set_new has made sure of. */
 static enum acl_match
 match_group(const struct acl *a, const struct acl_facts *f)
 {

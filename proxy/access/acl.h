@@ -1,8 +1,10 @@
 /* proxy/access/acl.h - access rules compiled from plain data; they match facts, not exchanges.
  *
  * acl_set_new compiles all acls once per configuration (regular expressions, domains, networks);
- * lists refer to them. Checking allocates nothing. A rule that needs the destination's addresses
- * (acl dst) while facts.n_dst is unknown answers ACL_NEED_DST: resolve, fill in, check again. */
+ * lists refer to them. Checking allocates nothing and asks nobody: a rule that cannot be judged by
+ * what is known says what it needs; get it, fill in the facts, check again. Not each directive has
+ * the time for that: ruled.def says which, and what one cannot wait for is refused with its line.
+ */
 #ifndef PROXY_ACCESS_ACL_H
 #define PROXY_ACCESS_ACL_H
 
@@ -11,7 +13,21 @@
 #include "conf/conf.h"
 #include "http/message.h"
 
-enum acl_answer { ACL_DENY, ACL_ALLOW, ACL_NEED_DST };
+/* A need is never a match nor a mismatch. Here attach a log-in, a reverse name, a helper's answer:
+ * each is an answer here, a fact below that also says when it could not be had, an acl type that
+ * asks for it, and its way to be got (proxy/exchange/needs.c). */
+enum acl_answer {
+    ACL_DENY,
+    ACL_ALLOW,
+    ACL_NEED_DST /* the addresses of the host */
+};
+#define ACL_NEEDS(answer) (1u << (answer)) /* sets of needs are bits */
+
+enum ruled { /* directives that rules decide */
+#define RULED(id, name, when_empty, waits_for) RULED_##id,
+#include "proxy/access/ruled.def"
+#undef RULED
+};
 
 struct acl_facts {
     struct addr client;    /* peer, with its port */
@@ -26,6 +42,8 @@ struct acl_facts {
     struct span path;            /* path and query */
     bool is_manager;             /* the request is for our own pages */
     const struct fields *fields; /* of the request; may be NULL */
+    /* Its lines, which the request has no more: they are for the rules and for nobody else. */
+    struct fields proxy_authorization;
     const struct addr
         *destination; /* where a diverted connection was going; NULL: none, addresses decide */
     const struct addr *dst; /* addresses the name has; NULL: not asked yet */
@@ -41,17 +59,16 @@ struct acl_list;
  * *out is usable only when it returns 0. */
 unsigned acl_set_new(const struct conf *c, struct buf *errors, struct acl_set **out);
 void acl_set_free(struct acl_set **s);
-/* A list such as http_access. Empty list: `when_empty`. No rule matches: the opposite of the last
- * rule. */
-unsigned acl_list_new(struct acl_set *s, const struct conf_rules *rules, const char *directive,
-                      bool when_empty, struct buf *errors, struct acl_list **out);
+/* A list such as http_access. No rule matches: the opposite of the last rule. */
+unsigned acl_list_new(struct acl_set *s, const struct conf_rules *rules, enum ruled directive,
+                      struct buf *errors, struct acl_list **out);
 void acl_list_free(struct acl_list **l);
 enum acl_answer acl_list_check(const struct acl_list *l, const struct acl_facts *f);
-bool acl_list_is_constant(const struct acl_list *l,
-                          bool *allow); /* same answer for every request: skip the check */
-/* One rule's terms all hold (for access_log conditions). NEED_DST counts as not matching. */
+/* All that some request may need for it: with that known beforehand, no check answers a need. */
+unsigned acl_list_needs(const struct acl_list *l);
+/* One rule whose terms all hold, of a directive that waits for nothing. */
 struct acl_cond;
-unsigned acl_cond_new(struct acl_set *s, const struct conf_rule *r, const char *directive,
+unsigned acl_cond_new(struct acl_set *s, const struct conf_rule *r, enum ruled directive,
                       struct buf *errors, struct acl_cond **out);
 void acl_cond_free(struct acl_cond **c);
 bool acl_cond_holds(const struct acl_cond *c, const struct acl_facts *f);

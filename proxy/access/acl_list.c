@@ -22,7 +22,8 @@ struct rule {
 
 struct acl_list {
     uint32_t magic;
-    bool when_empty;
+    enum acl_answer when_empty;
+    unsigned needs;
     unsigned n;
     struct rule *rules;
     struct acl_term *terms;
@@ -33,11 +34,24 @@ struct acl_cond {
     struct acl_term terms[];
 };
 
+static const struct {
+    const char *name;
+    enum acl_answer when_empty;
+    unsigned waits_for;
+} directives[] = {
+#define RULED(id, name, when_empty, waits_for) {name, when_empty, waits_for},
+#include "proxy/access/ruled.def"
+#undef RULED
+};
+
+static const char *const need_words[] = {[ACL_NEED_DST] = "the addresses of the host"};
+
 static void
-problem(struct buf *errors, const struct conf_rule *r, const char *directive, const char *name,
+problem(struct buf *errors, const struct conf_rule *r, enum ruled directive, const char *name,
         const char *what)
 {
-    buf_addf(errors, "%s:%u: %s: %.60s: %s\n", r->place.file, r->place.line, directive, name, what);
+    buf_addf(errors, "%s:%u: %s: %.60s: %s\n", r->place.file, r->place.line,
+             directives[directive].name, name, what);
 }
 
 /* Names in a dst list match less than they should: good enough where a match opens, not where it
@@ -48,11 +62,40 @@ matching_less_opens(const struct conf_rule *r, unsigned term, const struct acl *
     return a->properties & ACL_BY_TEXT && (a->is_group || r->allow == r->terms[term].negated);
 }
 
+/* The member that brings a need into a group. A ring, refused elsewhere, must not hold us here. */
+static const struct acl *
+who_needs(const struct acl *a, unsigned need)
+{
+    for (unsigned deep = 0; a->is_group && deep < ACL_NESTED_MOST; deep++) {
+        unsigned m = 0;
+
+        while (!(a->members[m].acl->needs & need))
+            m++;
+        a = a->members[m].acl;
+    }
+    return a;
+}
+
+static void
+cannot_wait(struct buf *errors, const struct conf_rule *r, enum ruled directive,
+            const struct acl *a, enum acl_answer need)
+{
+    const struct acl *who = who_needs(a, ACL_NEEDS(need));
+
+    buf_addf(errors, "%s:%u: %s: acl %.60s (type %s", r->place.file, r->place.line,
+             directives[directive].name, who->name, who->type_name);
+    if (who != a)
+        buf_addf(errors, ", in %.60s", a->name);
+    buf_addf(errors, ") needs %s, which %s cannot wait for\n", need_words[need],
+             directives[directive].name);
+}
+
 static unsigned
-term_new(const struct acl_set *s, const struct conf_rule *r, unsigned i, const char *directive,
+term_new(const struct acl_set *s, const struct conf_rule *r, unsigned i, enum ruled directive,
          struct buf *errors, struct acl_term *out)
 {
     const char *name = r->terms[i].acl;
+    unsigned too_slow;
     char text[120];
 
     *out = (struct acl_term){acl_set_find(s, name), r->terms[i].negated};
@@ -70,11 +113,14 @@ term_new(const struct acl_set *s, const struct conf_rule *r, unsigned i, const c
                 "names in a dst list are not resolved; use dstdomain or addresses here");
         return 1;
     }
-    return 0;
+    too_slow = out->acl->needs & ~directives[directive].waits_for;
+    if (too_slow)
+        cannot_wait(errors, r, directive, out->acl, (enum acl_answer)__builtin_ctz(too_slow));
+    return too_slow != 0;
 }
 
 static unsigned
-terms_new(const struct acl_set *s, const struct conf_rule *r, const char *directive,
+terms_new(const struct acl_set *s, const struct conf_rule *r, enum ruled directive,
           struct buf *errors, struct acl_term *out)
 {
     unsigned n_problems = 0;
@@ -84,15 +130,12 @@ terms_new(const struct acl_set *s, const struct conf_rule *r, const char *direct
     return n_problems;
 }
 
-unsigned
-acl_list_new(struct acl_set *s, const struct conf_rules *rules, const char *directive,
-             bool when_empty, struct buf *errors, struct acl_list **out)
+/* Room for all rules and their terms. Returns how many terms. */
+static unsigned
+lay_out(struct acl_list *l, const struct conf_rules *rules)
 {
-    struct acl_list *l = mem_zalloc(sizeof *l);
-    unsigned n_terms = 0, n_problems = 0;
+    unsigned n_terms = 0;
 
-    l->magic = ACL_LIST_MAGIC;
-    l->when_empty = when_empty;
     l->n = rules->n;
     l->rules = mem_zalloc((rules->n + 1) * sizeof *l->rules);
     for (unsigned i = 0; i < rules->n; i++) {
@@ -100,8 +143,22 @@ acl_list_new(struct acl_set *s, const struct conf_rules *rules, const char *dire
         n_terms += rules->at[i].n;
     }
     l->terms = mem_zalloc((n_terms + 1) * sizeof *l->terms);
+    return n_terms;
+}
+
+unsigned
+acl_list_new(struct acl_set *s, const struct conf_rules *rules, enum ruled directive,
+             struct buf *errors, struct acl_list **out)
+{
+    struct acl_list *l = mem_zalloc(sizeof *l);
+    unsigned n_terms = lay_out(l, rules), n_problems = 0;
+
+    l->magic = ACL_LIST_MAGIC;
+    l->when_empty = directives[directive].when_empty;
     for (unsigned i = 0; i < rules->n; i++)
         n_problems += terms_new(s, &rules->at[i], directive, errors, &l->terms[l->rules[i].first]);
+    for (unsigned i = 0; i < n_terms; i++)
+        l->needs |= l->terms[i].acl ? l->terms[i].acl->needs : 0;
     *out = l;
     return n_problems;
 }
@@ -161,43 +218,23 @@ acl_list_check(const struct acl_list *l, const struct acl_facts *f)
         }
     }
     if (l->n == 0)
-        return l->when_empty ? ACL_ALLOW : ACL_DENY;
+        return l->when_empty;
     return l->rules[l->n - 1].allow ? ACL_DENY : ACL_ALLOW;
 }
 
-static bool
-rule_is_always(const struct acl_list *l, const struct rule *r)
+unsigned
+acl_list_needs(const struct acl_list *l)
 {
-    for (unsigned i = 0; i < r->n; i++) {
-        const struct acl_term *t = &l->terms[r->first + i];
-
-        if (t->negated || !(t->acl->properties & ACL_ALWAYS))
-            return false;
-    }
-    return true;
-}
-
-/* Constant up to the first rule that takes everybody: "deny sometimes" before "deny all" changes
- * nothing. */
-bool
-acl_list_is_constant(const struct acl_list *l, bool *allow)
-{
-    *allow = l->n ? l->rules[0].allow : l->when_empty;
-    for (unsigned i = 0; i < l->n; i++) {
-        if (l->rules[i].allow != *allow)
-            return false;
-        if (rule_is_always(l, &l->rules[i]))
-            return true;
-    }
-    return l->n == 0;
+    return l->needs;
 }
 
 unsigned
-acl_cond_new(struct acl_set *s, const struct conf_rule *r, const char *directive,
-             struct buf *errors, struct acl_cond **out)
+acl_cond_new(struct acl_set *s, const struct conf_rule *r, enum ruled directive, struct buf *errors,
+             struct acl_cond **out)
 {
     struct acl_cond *c = mem_zalloc(sizeof *c + (r->n + 1) * sizeof c->terms[0]);
 
+    CHECK(directives[directive].waits_for == 0); /* a condition can only hold or not */
     c->n = r->n;
     *out = c;
     return terms_new(s, r, directive, errors, c->terms);
@@ -213,5 +250,8 @@ acl_cond_free(struct acl_cond **held)
 bool
 acl_cond_holds(const struct acl_cond *c, const struct acl_facts *f)
 {
-    return match_terms(c->terms, c->n, f) == ACL_MATCH_YES;
+    enum acl_match m = match_terms(c->terms, c->n, f);
+
+    CHECK(m != ACL_MATCH_NEEDS_DST); /* such terms have been refused */
+    return m == ACL_MATCH_YES;
 }

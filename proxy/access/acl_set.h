@@ -4,6 +4,8 @@
 
 #include "proxy/access/acl_type.h"
 
+enum { ACL_NESTED_MOST = 16 }; /* groups in groups */
+
 struct acl;
 
 struct acl_term {
@@ -16,10 +18,10 @@ struct acl {
     char *type_name;
     const struct acl_type *type; /* NULL: a group, or a type we do not have */
     void *data;
-    bool is_manager;     /* the built-in `manager` */
-    bool is_group, all;  /* all-of, else any-of */
-    const char *missing; /* a type we do not have, here or in a member */
-    unsigned properties;
+    bool is_manager;            /* the built-in `manager` */
+    bool is_group, all;         /* all-of, else any-of */
+    const char *missing;        /* a type we do not have, here or in a member */
+    unsigned properties, needs; /* of a group: of its members as well */
     unsigned n_members;
     struct acl_term *members;
 };

@@ -13,16 +13,15 @@
  */
 enum acl_match { ACL_MATCH_NO, ACL_MATCH_YES, ACL_MATCH_NEEDS_DST, ACL_MATCH_FAILED };
 
-enum {
-    ACL_ALWAYS = 1,  /* matches every request: src all */
-    ACL_BY_TEXT = 2, /* names in a dst list, compared as text: matches less than Squid's would */
-};
+/* A property of acls: names in a dst list, compared as text, match less than Squid's would. */
+enum { ACL_BY_TEXT = 1 };
 
 struct acl_build { /* one acl while it is compiled */
     const struct conf_acl *acl;
     struct buf *errors;
     unsigned n_problems;
-    unsigned properties; /* ACL_ALWAYS | ACL_BY_TEXT, set by compile */
+    unsigned properties; /* ACL_BY_TEXT, set by compile */
+    unsigned needs;      /* what it may ask for: ACL_NEEDS(...), set by compile */
 };
 
 /* Adds "file:line: acl: NAME: ..." and counts it; of one acl only the first few are told, a list

@@ -112,8 +112,6 @@ compile(struct acl_build *b, bool may_be_name)
     for (unsigned i = 0; i < b->acl->n_values; i++)
         add_value(b, d, b->acl->values[i], may_be_name);
     net_table_seal(&d->nets);
-    if (d->every)
-        b->properties |= ACL_ALWAYS;
     return d;
 }
 
@@ -123,10 +121,20 @@ address_compile(struct acl_build *b)
     return compile(b, false);
 }
 
+static bool
+has_networks(const struct address_acl *d)
+{
+    return d->nets.n4 > 0 || d->nets.n6 > 0;
+}
+
 static void *
 dst_compile(struct acl_build *b)
 {
-    return compile(b, true);
+    struct address_acl *d = compile(b, true);
+
+    if (!d->never_ask && !d->every && has_networks(d))
+        b->needs = ACL_NEEDS(ACL_NEED_DST);
+    return d;
 }
 
 static void
@@ -168,7 +176,7 @@ dst_match(const void *data, const struct acl_facts *f)
         return ACL_MATCH_YES;
     if (f->host_literal.sa.sa_family != AF_UNSPEC)
         return has(d, &f->host_literal);
-    if (f->host.n == 0 || (d->nets.n4 == 0 && d->nets.n6 == 0))
+    if (f->host.n == 0 || !has_networks(d))
         return ACL_MATCH_NO;
     if (!f->dst_known)
         return d->never_ask ? ACL_MATCH_NO : ACL_MATCH_NEEDS_DST;

@@ -216,12 +216,14 @@ static enum acl_match
 field_match(const void *data, const struct acl_facts *f)
 {
     const struct regex_acl *d = data;
+    const struct fields *fields =
+        d->field == FIELD_PROXY_AUTHORIZATION ? &f->proxy_authorization : f->fields;
 
-    for (unsigned i = 0; f->fields && i < f->fields->n; i++) {
+    for (unsigned i = 0; fields && i < fields->n; i++) {
         enum acl_match m = ACL_MATCH_NO;
 
-        if (is_line_of(&f->fields->at[i], d))
-            m = try_all(d, f->fields->at[i].value);
+        if (is_line_of(&fields->at[i], d))
+            m = try_all(d, fields->at[i].value);
         if (m != ACL_MATCH_NO)
             return m;
     }

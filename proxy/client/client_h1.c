@@ -277,7 +277,7 @@ parse_head(struct exchange *x, struct span head, size_t *used, enum h1_reason *w
     enum h1_result result = h1_parse_request(head, &exchange_policy(x)->client.head_limits,
                                              exchange_arena(x), exchange_request(x), used, why);
 
-    fields_remove(&exchange_request(x)->fields, FIELD_PROXY_AUTHORIZATION);
+    exchange_hide_credentials(x);
     return result;
 }
 

@@ -95,6 +95,18 @@ exchange_policy(struct exchange *x)
 }
 
 void
+exchange_hide_credentials(struct exchange *x)
+{
+    struct context *c = x->context;
+    const enum field_id id = FIELD_PROXY_AUTHORIZATION;
+
+    for (const struct field *f = fields_find(&c->request.fields, id); f;
+         f = fields_next(&c->request.fields, id, f))
+        fields_add_id(&c->facts.proxy_authorization, &c->arena, id, f->value);
+    fields_remove(&c->request.fields, id);
+}
+
+void
 exchange_drop_store(struct exchange *x)
 {
     struct store *s = x->env->store;

@@ -44,6 +44,8 @@ struct exchange *exchange_new(struct exchange_env *env, const struct exchange_cl
 struct arena *exchange_arena(struct exchange *x);
 struct request_head *exchange_request(struct exchange *x);
 struct policy *exchange_policy(struct exchange *x);
+/* Takes Proxy-Authorization out of the request; only the rules find it from then on. */
+void exchange_hide_credentials(struct exchange *x);
 /* The head is parsed. body: the request body, NULL when there is none; stays the client's.
  * bytes_in: of the head. */
 void exchange_start(struct exchange *x, struct source *body, const struct framed *framing,

@@ -97,8 +97,7 @@ parts_look(struct exchange *x)
         return;
     r = reuse_decide(&x->context->request, &x->context->cc, e->head, x->context->rule,
                      &x->context->policy->request.reuse, clock_mono_ms());
-    if ((r.verdict != REUSE_SERVE && r.verdict != REUSE_SERVE_STALE) ||
-        acl_list_check(x->context->policy->request.send_hit, &x->context->facts) == ACL_DENY) {
+    if (r.verdict != REUSE_SERVE && r.verdict != REUSE_SERVE_STALE) {
         entry_unref(&e);
         return;
     }

@@ -75,6 +75,7 @@ enum sharing { SHARING_NOT, SHARING_WAITS, SHARING_GOT, SHARING_NEVER };
 
 struct exchange_lookup { /* the store */
     bool may_store, may_serve;
+    bool hit_denied; /* by send_hit */
     bool vary_miss;
     enum disk_use disk_use;
     struct tier_read *disk; /* under way, or to be released when its reader is open */
@@ -185,6 +186,16 @@ void exchange_drop_store(struct exchange *x); /* ticket, waiter, stored entries 
 bool exchange_is_head(const struct exchange *x);
 bool exchange_from_store(const struct exchange *x); /* is the answer ours to cut and to judge? */
 struct selected exchange_selected(const struct head *h);
+
+/* needs.c: the rules of the policy, judged by the context's facts */
+/* false: something is being asked for; wait, this step will run again. */
+bool exchange_ask_rules(struct exchange *x, const struct acl_list *rules, bool *allow);
+bool exchange_obtain(struct exchange *x, unsigned needs); /* the same, for rules judged later */
+/* Where nobody can wait: all that the rules may need has been obtained. */
+bool exchange_rules_allow(const struct exchange *x, const struct acl_list *rules);
+/* The host has no addresses, as far as a rule has asked for them: nobody asks again for the fetch.
+ */
+enum fault exchange_dst_fault(const struct exchange *x);
 
 /* entry_source.c */
 /* wake: the puller's task. false: the bytes from there on are no longer kept. */

@@ -15,39 +15,9 @@ ends_here(struct exchange *x)
            !forwarding_step(&x->context->request, &x->context->arena);
 }
 
-static void
-access_resolved(void *owner, const struct dns_answer *a)
-{
-    struct exchange *x = owner;
-
-    x->query = NULL;
-    x->context->dst = arena_alloc(&x->context->arena, sizeof *x->context->dst);
-    *x->context->dst = *a;
-    exchange_resume(x);
-}
-
-/* A rule looks at the destination's addresses: these are the ones that will be connected to, so
- * that nothing changes in between. */
-static enum step
-ask_for_addresses(struct exchange *x)
-{
-    struct dns_answer now;
-
-    if (x->query)
-        return STEP_WAIT;
-    if (!resolver_ask(x->env->upstream->resolver, x->context->request.uri.host, access_resolved, x,
-                      &now, &x->query))
-        return STEP_WAIT;
-    x->context->dst = arena_alloc(&x->context->arena, sizeof *x->context->dst);
-    *x->context->dst = now;
-    return STEP_NEXT;
-}
-
 static enum step
 allowed(struct exchange *x)
 {
-    if (x->context->dst && x->context->dst->status != DNS_OK)
-        return exchange_fail(x, upstream_dns_fault(x->context->dst->status), 0);
     if (x->context->facts.is_manager)
         return exchange_next(x, x->context->request.method == METHOD_PURGE ? PURGE : LOCAL);
     if (x->context->request.method == METHOD_CONNECT)
@@ -70,21 +40,12 @@ denied(struct exchange *x)
 enum step
 step_access(struct exchange *x)
 {
+    bool allow;
+
     if (x->context->facts.is_manager && !x->context->policy->request.manager_ruled &&
         !addr_is_loopback(&x->context->from.peer))
         return denied(x);
-    if (x->context->dst) {
-        x->context->facts.dst = x->context->dst->at;
-        x->context->facts.n_dst = x->context->dst->status == DNS_OK ? x->context->dst->n : 0;
-        x->context->facts.dst_known = true;
-    }
-    switch (acl_list_check(x->context->policy->request.http_access, &x->context->facts)) {
-    case ACL_ALLOW:
-        return allowed(x);
-    case ACL_NEED_DST:
-        return ask_for_addresses(x);
-    case ACL_DENY:
-        break;
-    }
-    return denied(x);
+    if (!exchange_ask_rules(x, x->context->policy->request.http_access, &allow))
+        return STEP_WAIT;
+    return allow ? allowed(x) : denied(x);
 }

@@ -23,6 +23,7 @@ fill_facts(struct exchange *x)
         .url = x->context->url,
         .path = u->path,
         .fields = &x->context->request.fields,
+        .proxy_authorization = x->context->facts.proxy_authorization,
         .wall_s = clock_wall_s(),
     };
 }

@@ -123,8 +123,8 @@ how_asked(const struct exchange *x)
     return reload ? HOW_CLIENT_REFRESH : HOW_MISS;
 }
 
-enum step
-step_forward(struct exchange *x)
+static void
+start_fill(struct exchange *x)
 {
     struct context *c = x->context;
     const struct fields *fields = &c->request.fields;
@@ -148,11 +148,35 @@ step_forward(struct exchange *x)
     };
 
     set_addresses(x, &o);
+    fill_start(x->env->upstream, &o, &x->hop.fill);
+}
+
+/* The rules that its answer is judged by: when it comes, nobody can wait for what they need. */
+static unsigned
+needs_of_judging(const struct exchange *x)
+{
+    const struct request_policy *r = &x->context->policy->request;
+
+    if (x->look.may_store)
+        return acl_list_needs(r->store_miss);
+    if (x->context->request.method == METHOD_POST) /* its answer may stand for one to GET */
+        return acl_list_needs(r->cache) | acl_list_needs(r->store_miss);
+    return 0;
+}
+
+enum step
+step_forward(struct exchange *x)
+{
+    if (!exchange_obtain(x, needs_of_judging(x)))
+        return STEP_WAIT;
     x->hop.asked = true;
     if (x->answer.how == HOW_NONE)
         x->answer.how = how_asked(x);
     (void)exchange_next(x, JUDGE);
-    fill_start(x->env->upstream, &o, &x->hop.fill);
+    x->answer.fault = exchange_dst_fault(x);
+    if (x->answer.fault)
+        return STEP_NEXT;
+    start_fill(x);
     return STEP_WAIT;
 }
 

@@ -256,7 +256,7 @@ worth_storing(const struct exchange *x, uint64_t length)
         return false;
     return (int64_t)(length == LENGTH_UNKNOWN ? INT64_MAX : (int64_t)length) >=
                x->context->policy->request.minimum_bytes &&
-           acl_list_check(x->context->policy->request.store_miss, &x->context->facts) != ACL_DENY;
+           exchange_rules_allow(x, x->context->policy->request.store_miss);
 }
 
 static bool
@@ -309,7 +309,7 @@ static void
 reserve_for_post(struct exchange *x)
 {
     if (x->context->request.method != METHOD_POST || x->look.ticket || x->context->host_elsewhere ||
-        acl_list_check(x->context->policy->request.cache, &x->context->facts) == ACL_DENY)
+        !exchange_rules_allow(x, x->context->policy->request.cache))
         return;
     x->context->key = cache_key_of(x->context->url);
     x->look.may_store = true;

@@ -7,12 +7,21 @@
 
 #define WAITS_MAX 4 /* then an exchange goes to the origin by itself */
 
+/* cache and send_hit, judged before anything is looked for. false: they wait for something. */
 static bool
-cache_allows(struct exchange *x)
+rules_are_known(struct exchange *x)
 {
-    enum acl_answer a = acl_list_check(x->context->policy->request.cache, &x->context->facts);
+    const struct request_policy *r = &x->context->policy->request;
+    bool get = x->context->request.method == METHOD_GET, send = true;
 
-    return a != ACL_DENY;
+    x->look.may_serve = (get || exchange_is_head(x)) && !x->context->host_elsewhere;
+    if (x->look.may_serve && !exchange_ask_rules(x, r->cache, &x->look.may_serve))
+        return false;
+    if (x->look.may_serve && !exchange_ask_rules(x, r->send_hit, &send))
+        return false;
+    x->look.hit_denied = !send;
+    x->look.may_store = x->look.may_serve && get && !x->body;
+    return true;
 }
 
 static enum how
@@ -56,12 +65,9 @@ look(struct exchange *x)
         entry_unref(&x->look.stored);
     x->look.stored =
         store_lookup(x->env->store, &x->context->key, &x->context->request, &x->look.vary_miss);
-    if (x->look.stored && body_state(x->look.stored->body) == BODY_FAILED)
+    if (x->look.stored && (x->look.hit_denied || body_state(x->look.stored->body) == BODY_FAILED))
         entry_unref(&x->look.stored);
-    if (x->look.stored &&
-        acl_list_check(x->context->policy->request.send_hit, &x->context->facts) == ACL_DENY)
-        entry_unref(&x->look.stored);
-    if (!x->look.stored && x->ranges.field) {
+    if (!x->look.stored && x->ranges.field && !x->look.hit_denied) {
         parts_look(x);
         if (x->look.stored)
             return;
@@ -96,8 +102,7 @@ disk_is_asked(struct exchange *x)
                           .may_send = x->context->policy->request.sendfile};
 
     if (x->look.stored || x->look.disk_use != DISK_NOT_ASKED || !x->env->disk ||
-        x->cause == CAUSE_BACKGROUND ||
-        acl_list_check(x->context->policy->request.send_hit, &x->context->facts) == ACL_DENY)
+        x->cause == CAUSE_BACKGROUND || x->look.hit_denied)
         return false;
     x->look.disk_use = DISK_ASKED;
     wish_range(x, &w);
@@ -134,10 +139,9 @@ step_lookup(struct exchange *x)
 {
     bool get = x->context->request.method == METHOD_GET;
 
+    if (!rules_are_known(x))
+        return STEP_WAIT;
     x->context->rule = policy_refresh_rule(x->context->policy, x->context->url);
-    x->look.may_serve =
-        (get || exchange_is_head(x)) && cache_allows(x) && !x->context->host_elsewhere;
-    x->look.may_store = x->look.may_serve && get && !x->body;
     parts_begin(x);
     if (!x->look.may_serve) {
         if (x->context->cc.only_if_cached && (get || exchange_is_head(x)))
@@ -192,12 +196,13 @@ after_wait(struct exchange *x)
     return serve_stored(x);
 }
 
-/* Conditional requests and reloads of one client do not make the others wait. */
+/* Conditional requests and reloads of one client do not make the others wait, and who is sent no
+ * hits is sent nobody else's answer. */
 static bool
 may_collapse(const struct exchange *x)
 {
     return x->context->policy->request.collapse && x->look.sharing == SHARING_NOT &&
-           x->look.n_waits < WAITS_MAX && x->look.may_store &&
+           x->look.n_waits < WAITS_MAX && x->look.may_store && !x->look.hit_denied &&
            (!x->ranges.field || x->ranges.whole_asked) &&
            (x->look.stored || !conditional_is_present(&x->context->request.fields)) &&
            !x->context->cc.no_store && !x->context->cc.no_cache;

@@ -111,6 +111,10 @@ find_way(struct exchange *x)
 enum step
 step_connect(struct exchange *x)
 {
+    enum fault why = exchange_dst_fault(x);
+
+    if (why)
+        return exchange_fail(x, why, 0);
     if (x->tunnel.server)
         return exchange_next(x, TUNNEL);
     if (!x->tunnel.route.up)

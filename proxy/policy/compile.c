@@ -154,10 +154,23 @@ policy_range_limits(struct policy *p, const struct conf *c, struct buf *errors)
     for (unsigned i = 0; i < c->n_range_limits; i++) {
         p->request.range_limits[i].bytes = c->range_limits[i].bytes;
         if (c->range_limits[i].condition.n)
-            bad +=
-                acl_cond_new(p->request.acls, &c->range_limits[i].condition, "range_offset_limit",
-                             errors, &p->request.range_limits[i].condition);
+            bad += acl_cond_new(p->request.acls, &c->range_limits[i].condition,
+                                RULED_RANGE_OFFSET_LIMIT, errors,
+                                &p->request.range_limits[i].condition);
     }
+    return bad;
+}
+
+static unsigned
+policy_lists(struct policy *p, const struct conf *c, struct buf *errors)
+{
+    struct request_policy *r = &p->request;
+    unsigned bad = 0;
+
+    bad += acl_list_new(r->acls, &c->http_access, RULED_HTTP_ACCESS, errors, &r->http_access);
+    bad += acl_list_new(r->acls, &c->cache, RULED_CACHE, errors, &r->cache);
+    bad += acl_list_new(r->acls, &c->send_hit, RULED_SEND_HIT, errors, &r->send_hit);
+    bad += acl_list_new(r->acls, &c->store_miss, RULED_STORE_MISS, errors, &r->store_miss);
     return bad;
 }
 
@@ -176,13 +189,7 @@ policy_new(struct conf *c, bool has_disk, struct buf *errors)
     bad += acl_set_new(c, errors, &p->request.acls);
     bad += refresh_set_new(c, errors, &p->request.refresh);
     if (!bad) {
-        bad += acl_list_new(p->request.acls, &c->http_access, "http_access", false, errors,
-                            &p->request.http_access);
-        bad += acl_list_new(p->request.acls, &c->cache, "cache", true, errors, &p->request.cache);
-        bad += acl_list_new(p->request.acls, &c->send_hit, "send_hit", true, errors,
-                            &p->request.send_hit);
-        bad += acl_list_new(p->request.acls, &c->store_miss, "store_miss", true, errors,
-                            &p->request.store_miss);
+        bad += policy_lists(p, c, errors);
         bad += policy_range_limits(p, c, errors);
     }
     if (bad)

@@ -94,18 +94,28 @@ facts_of(struct span sent, struct field *line, struct fields *fields)
     return f;
 }
 
+/* A rule that a directive without time takes is one that can always be judged. */
 static void
-check(const struct acl_list *l, struct span sent)
+check_conditions(struct acl_set *s, const struct conf_rules *rules, const struct acl_facts *f)
 {
-    struct field line;
-    struct fields fields;
-    struct acl_facts f = facts_of(sent, &line, &fields);
-    enum acl_answer answer = acl_list_check(l, &f);
-    bool allow;
+    struct buf errors = {0};
+    struct acl_cond *c;
 
-    must(answer == ACL_ALLOW || answer == ACL_DENY || !f.dst_known);
-    if (acl_list_is_constant(l, &allow))
-        must(answer == (allow ? ACL_ALLOW : ACL_DENY) || answer != ACL_ALLOW);
+    for (unsigned i = 0; i < rules->n; i++) {
+        if (acl_cond_new(s, &rules->at[i], RULED_ACCESS_LOG, &errors, &c) == 0)
+            (void)acl_cond_holds(c, f);
+        acl_cond_free(&c);
+    }
+    buf_free(&errors);
+}
+
+static void
+check(const struct acl_list *l, const struct acl_facts *f)
+{
+    enum acl_answer answer = acl_list_check(l, f);
+
+    must(answer == ACL_ALLOW || answer == ACL_DENY ||
+         (!f->dst_known && acl_list_needs(l) & ACL_NEEDS(answer)));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -121,10 +131,16 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned n = acl_set_new(&in->conf, &errors, &s);
 
     log_show(LOG_FATAL);
-    n += acl_list_new(s, &in->conf.http_access, "http_access", true, &errors, &l);
+    n += acl_list_new(s, &in->conf.http_access, RULED_HTTP_ACCESS, &errors, &l);
     must((n == 0) == (errors.n == 0));
-    if (n == 0)
-        check(l, sent);
+    if (n == 0) {
+        struct field line;
+        struct fields fields;
+        struct acl_facts f = facts_of(sent, &line, &fields);
+
+        check(l, &f);
+        check_conditions(s, &in->conf.http_access, &f);
+    }
     acl_list_free(&l);
     acl_set_free(&s);
     for (unsigned i = 0; i < in->conf.http_access.n; i++)

@@ -196,5 +196,178 @@ class Rules(Scenario):
         self.assertEqual(inside.connections, 0)
 
 
+class AddressesFirst(Scenario):
+    """Rules that need the addresses of the host: known before they are judged, or refused."""
+    LAN, WAN, STALE = "lan.test", "wan.test", "max-age=0, stale-while-revalidate=60"
+
+    def setUp(self):
+        self.o = self.origin(storable(b"x"), host="0.0.0.0")
+        self.d = self.dns({self.LAN: Name(a=["127.0.0.3"], ttl_s=0),
+                           self.WAN: Name(a=["127.0.0.4"], ttl_s=0)})
+
+    def proxy(self, *lines):
+        return self.cuttle(self.d.conf, "acl lan dst 127.0.0.3", *lines)
+
+    def hits(self, p, host, path="/", o=None, **options):
+        """Of two requests for the same, which are answered from the store?"""
+        o = o or self.o
+        return [self.get(p, o.url(path, host), **options).hit for _ in range(2)]
+
+    def assert_only(self, p, host):
+        """Only this one's pages come from the store."""
+        for h in (self.LAN, self.WAN):
+            self.assertEqual(self.hits(p, h), [False, h == host], h)
+
+    def test_cache_stores_where_the_address_is_allowed_and_nothing_else(self):
+        self.assert_only(self.proxy("cache allow lan", "cache deny all"), self.LAN)
+
+    def test_cache_stores_nothing_where_the_address_is_denied(self):
+        self.assert_only(self.proxy("cache deny lan"), self.WAN)
+
+    def test_send_hit_sends_none_where_the_address_is_denied(self):
+        self.assert_only(self.proxy("send_hit deny lan"), self.WAN)
+
+    def test_store_miss_stores_none_where_the_address_is_denied(self):
+        self.assert_only(self.proxy("store_miss deny lan"), self.WAN)
+        self.assert_only(self.proxy("store_miss allow lan", "store_miss deny all"), self.LAN)
+
+    def test_groups_and_negations_of_it_do_the_same(self):
+        group = ("acl get method GET", "acl both all-of get lan", "acl it any-of both")
+        for lines, host in ((("cache deny !it",), self.LAN), (("cache deny it",), self.WAN),
+                            (("store_miss deny !it",), self.LAN),
+                            (("send_hit deny it",), self.WAN)):
+            self.assert_only(self.proxy(*group, *lines), host)
+
+    def test_an_answer_to_post_that_stands_for_one_to_get_is_ruled_alike(self):
+        o = self.origin(lambda q: storable(b"got") if q.method == "GET" else
+                        storable(b"posted", "Content-Location: /"), host="0.0.0.0")
+        for line in ("cache deny lan", "store_miss deny lan"):
+            p = self.proxy(line)
+            for host, body in ((self.LAN, b"got"), (self.WAN, b"posted")):
+                self.get(p, o.url("/", host), method="POST", body=b"12345")
+                self.assertEqual(self.get(p, o.url("/", host)).body, body, (line, host))
+
+    def test_a_page_validated_in_the_background_is_ruled_alike(self):
+        """The hit asked for no address; the fetch that it causes does."""
+        o = self.origin([reply("200 OK", "Cache-Control: " + self.STALE, 'ETag: "1"', body=b"old"),
+                         storable(b"new")], host="0.0.0.0")
+        p = self.proxy("store_miss allow lan", "store_miss deny all")
+        for _ in range(2):
+            self.assertEqual(self.get(p, o.url("/", self.LAN)).body, b"old")
+        o.wait_requests(2)
+        harness.wait_for(lambda: self.get(p, o.url("/", self.LAN)).body == b"new", "the new page")
+
+    def test_one_request_asks_for_the_addresses_once(self):
+        """All of its rules and its connection go by the same answer."""
+        p = self.proxy("http_access deny lan", "cache deny lan", "send_hit deny lan",
+                       "store_miss deny lan")
+        self.assertEqual(self.get(p, self.o.url("/", self.WAN)).status, 200)
+        self.assertEqual([q[1] for q in self.d.queries].count(harness.A), 1)
+
+    def test_a_name_that_is_gone_keeps_its_hits(self):
+        """Not known means that dst does not match; only what must be fetched fails for it."""
+        p = self.proxy("http_access deny lan", "cache deny lan", "send_hit deny lan",
+                       "store_miss deny lan")
+        self.assertFalse(self.get(p, self.o.url("/", self.WAN)).hit)
+        del self.d.names[self.WAN]
+        self.assertTrue(self.get(p, self.o.url("/", self.WAN)).hit)
+        r = self.get(p, self.o.url("/other", self.WAN))
+        self.assertEqual(r.status, 503)
+        self.assertIn("dns_error", r.field("Proxy-Status"))
+        self.assertEqual(self.get(p, self.WAN + ":443", method="CONNECT").status, 503)
+        self.assertEqual(len(self.o.requests), 1)
+
+    def test_a_name_that_is_gone_has_its_stale_pages(self):
+        o = self.origin(reply("200 OK", "Cache-Control: max-age=0, stale-if-error=60",
+                              'ETag: "1"', body=b"old"), host="0.0.0.0")
+        p = self.proxy("http_access deny lan", "cache deny lan")
+        self.get(p, o.url("/", self.WAN))
+        del self.d.names[self.WAN]
+        r = self.get(p, o.url("/", self.WAN))
+        self.assertEqual((r.status, r.body), (200, b"old"))
+
+    def test_clients_that_leave_while_the_rules_wait_leave_nothing_behind(self):
+        for line in ("http_access deny lan", "cache deny lan", "store_miss deny lan"):
+            p = self.proxy(line)
+            self.d.names["slow.test"] = Name(a=["127.0.0.4"], delay_s=0.3)
+            before = len(self.d.queries)
+            with Client(p.address) as c:
+                c.request("GET", self.o.url("/", "slow.test"))
+                harness.wait_for(lambda: len(self.d.queries) > before, "the question")
+            self.assertEqual(self.get(p, self.o.url("/", self.WAN)).status, 200)
+            p.stop()
+
+    def test_directives_that_cannot_wait_refuse_it_with_the_line(self):
+        for line, acl in (("range_offset_limit none !lan", "lan (type dst)"),
+                          ("access_log stdio:/dev/stdout squid g", "lan (type dst, in g)"),
+                          ("log_access deny lan", "lan (type dst)")):
+            path = self.write(self.temporary_folder(), "cuttle.conf", "\n".join((
+                "http_port 3128", "acl lan dst 10.0.0.0/8", "acl g any-of lan",
+                "http_access allow g", line, "")))
+            code, out, err = harness.run_cuttle("-k", "parse", "-f", path)
+            self.assertNotEqual(code, 0, line)
+            name = line.split()[0]
+            self.assertIn("%s:5: %s: acl %s needs the addresses of the host, which %s cannot wait "
+                          "for\n" % (path, name, acl, name), out + err)
+
+
+class ProxyAuthorization(Scenario):
+    """RFC 9110 11.7.2: it is for this proxy, whose rules see it; nothing else does."""
+    SECRET = "dTpwcm94eS1zZWNyZXQ="
+    BASIC, OTHER = "Proxy-Authorization: Basic " + SECRET, "Proxy-Authorization: Bearer " + SECRET
+    ACL = "acl basic req_header Proxy-Authorization ^Basic"
+
+    def test_a_rule_sees_it(self):
+        o = self.origin(reply(body=b"x"))
+        p = self.cuttle(self.ACL, "http_access deny !basic")
+        for fields, status in (((), 403), ((self.BASIC,), 200), ((self.OTHER,), 403),
+                               ((self.OTHER, self.BASIC), 200),
+                               (("Authorization: Basic " + self.SECRET,), 403)):
+            self.assertEqual(self.get(p, o.url("/"), *fields).status, status, fields)
+        with Client(p.address) as c:
+            self.assertEqual(c.get(o.authority, self.BASIC, method="CONNECT").status, 200)
+
+    def test_it_holds_for_its_request_alone(self):
+        o = self.origin(reply(body=b"x"))
+        with Client(self.cuttle(self.ACL, "http_access deny !basic", workers=1).address) as c:
+            for fields, status in (((self.BASIC,), 200), ((), 403), ((self.BASIC,), 200)):
+                self.assertEqual(c.get(o.url("/"), *fields).status, status)
+
+    def test_a_rule_of_the_store_sees_it(self):
+        o = self.origin(storable(b"x"))
+        p = self.cuttle(self.ACL, "cache deny basic")
+        self.assertEqual([self.get(p, o.url("/"), *fields).hit
+                          for fields in ((self.BASIC,), (), (self.BASIC,), ())],
+                         [False, False, False, True])
+
+    def test_with_a_rule_that_sees_it_nothing_else_does(self):
+        """No origin, no log, no page of ours and no TRACE."""
+        o = self.origin(reply(body=b"x"))
+        folder = self.temporary_folder()
+        p = self.cuttle(self.ACL, "http_access deny !basic", "log_mime_hdrs on",
+                        "logformat all %ru %>h %{Proxy-Authorization}>h",
+                        "access_log stdio:%s/squid squid basic" % folder,
+                        "access_log stdio:%s/all all" % folder, arguments=("-d", "9"))
+        dead = "http://127.0.0.2:%d/" % self.dead_port()
+        for url, method, field, status in ((o.url("/"), "GET", self.BASIC, 200),
+                                           (o.url("/"), "POST", self.BASIC, 200),
+                                           (dead, "GET", self.BASIC, 502),
+                                           (dead, "TRACE", self.BASIC, 200),
+                                           (dead, "GET", self.OTHER, 403)):
+            r = self.get(p, url, field, "Max-Forwards: 0", "X-Other: told", method=method)
+            self.assertEqual(r.status, status, (url, method, field))
+            self.assertNotIn(self.SECRET.encode(), r.raw_head + r.body)
+        p.stop()
+        for seen in o.received.values():
+            self.assertNotIn(self.SECRET.encode(), seen)
+        for name, lines in (("squid", 4), ("all", 5)):
+            with open("%s/%s" % (folder, name)) as f:
+                text = f.read()
+            self.assertEqual(text.count("\n"), lines)
+            self.assertIn("told", text)
+            self.assertNotIn(self.SECRET, text)
+        self.assertNotIn(self.SECRET, p.cache_log())
+
+
 if __name__ == "__main__":
     harness.main()

@@ -317,6 +317,17 @@ class Diverted:
         self.assertEqual(self.ask(GOOD, "two.example").status, 403)
         self.assertEqual(d.queries, [])
 
+    def test_rules_of_the_store_go_by_the_real_destination(self):
+        for line in ("cache deny it", "send_hit deny it", "store_miss deny it"):
+            servers = [self.server(b"page", host) for host in (GOOD, OTHER)]
+            p = self.proxy("acl it dst %s" % GOOD, line)
+            for host, name, hit in ((GOOD, "good.example", False), (OTHER, "cdn.example", True)):
+                self.assertFalse(self.ask(host, name).hit, line)
+                self.assertEqual(self.ask(host, name).hit, hit, line)
+            p.stop()
+            for o in servers:
+                o.close()
+
     # ---- loops
 
     def test_what_nothing_diverted_is_refused(self):

@@ -80,8 +80,8 @@ compile(struct set *s)
 {
     unsigned n = acl_set_new(&s->conf, &s->errors, &s->acls_compiled);
 
-    return n + acl_list_new(s->acls_compiled, &s->conf.http_access, "http_access", false,
-                            &s->errors, &s->list);
+    return n + acl_list_new(s->acls_compiled, &s->conf.http_access, RULED_HTTP_ACCESS, &s->errors,
+                            &s->list);
 }
 
 static void
@@ -244,13 +244,11 @@ static void
 redefining_all_with_nothing_leaves_it_whole(void **state)
 {
     struct set *s = mem_zalloc(sizeof *s);
-    bool allow;
 
     add_acl(s, "all src", 0);
     add_rule(s, "deny all");
     assert_int_equal(compile(s), 0);
     assert_client(s, "192.0.2.7", false);
-    assert_true(acl_list_is_constant(s->list, &allow) && !allow);
     set_free(s);
 }
 
@@ -605,6 +603,27 @@ patterns_on_fields_of_the_request(void **state)
     set_free(s);
 }
 
+/* It lies apart from the other fields, so that those who walk along them do not meet it. */
+static void
+what_is_told_to_the_proxy_alone_is_told_to_its_rules(void **state)
+{
+    struct field lines[] = {
+        {SPAN("Proxy-Authorization"), SPAN("Negotiate YII"), FIELD_PROXY_AUTHORIZATION},
+        {SPAN("Proxy-Authorization"), SPAN("Basic dTpw"), FIELD_PROXY_AUTHORIZATION}};
+    struct acl_facts f = facts_for_host("example.com");
+    struct set *s = set_of("x req_header proxy-authorization ^Basic");
+
+    assert_answer(s, f, ACL_DENY);
+    f.proxy_authorization = (struct fields){lines, 1, 2};
+    assert_answer(s, f, ACL_DENY);
+    f.proxy_authorization.n = 2;
+    assert_answer(s, f, ACL_ALLOW);
+    set_free(s);
+    s = set_of("x req_header Authorization .");
+    assert_answer(s, f, ACL_DENY);
+    set_free(s);
+}
+
 static void
 assert_at(struct set *s, int64_t wall_s, bool matches)
 {
@@ -649,6 +668,119 @@ groups_are_any_or_all_of_their_members(void **state)
     assert_host(s, "bad.example", false);
     assert_client(s, "10.0.0.1", true);
     set_free(s);
+}
+
+static void
+a_need_is_no_match_and_no_mismatch_however_deep_it_is(void **state)
+{
+    static const char *const rules[] = {"deny x", "deny !x", "deny get x", "allow either",
+                                        "deny !neither"};
+    struct acl_facts f = facts_for_host("intranet.example");
+
+    for (size_t i = 0; i < 5; i++) {
+        struct set *s = set_new();
+
+        add_acl(s, "x dst 10.0.0.0/8", 0);
+        add_acl(s, "get method GET", 0);
+        add_acl(s, "both all-of get x", 0);
+        add_acl(s, "either any-of both get", 0);
+        add_acl(s, "neither all-of !both !get", 0);
+        add_rule(s, rules[i]);
+        add_rule(s, "allow all");
+        assert_int_equal(compile(s), 0);
+        assert_answer(s, f, ACL_NEED_DST);
+        assert_int_equal(acl_list_needs(s->list), ACL_NEEDS(ACL_NEED_DST));
+        set_free(s);
+    }
+}
+
+static void
+a_list_that_asks_for_nothing_says_so(void **state)
+{
+    static const char *const acls[] = {"x src 10.0.0.0/8", "x dst -n 10.0.0.0/8", "x dst all",
+                                       "x dst host.example", "x any-of all"};
+
+    for (size_t i = 0; i < 5; i++) {
+        struct set *s = set_of(acls[i]);
+
+        assert_int_equal(acl_list_needs(s->list), 0);
+        set_free(s);
+    }
+}
+
+/* The rules once more, each as the condition of a directive that waits for nothing. */
+static unsigned
+compile_conditions(struct set *s, enum ruled directive)
+{
+    unsigned n = 0;
+    struct acl_cond *c;
+
+    for (unsigned i = 0; i < s->conf.http_access.n; i++) {
+        n += acl_cond_new(s->acls_compiled, &s->rules[i], directive, &s->errors, &c);
+        acl_cond_free(&c);
+    }
+    return n;
+}
+
+static void
+assert_refused_as_condition(struct set *s, enum ruled directive, unsigned n, const char *text)
+{
+    assert_int_equal(compile(s), 0); /* http_access waits */
+    assert_int_equal(compile_conditions(s, directive), n);
+    buf_add_char(&s->errors, '\0');
+    assert_string_equal(s->errors.at, text);
+    set_free(s);
+}
+
+static void
+what_a_directive_cannot_wait_for_is_refused_with_its_line(void **state)
+{
+    struct set *s = set_new();
+
+    add_acl(s, "lan dst 10.0.0.0/8", 0);
+    add_acl(s, "quiet dst -n 10.0.0.0/8", 0);
+    add_acl(s, "both all-of all either", 0);
+    add_acl(s, "either any-of quiet !lan", 0);
+    add_rule(s, "allow lan");
+    add_rule(s, "allow all !lan");
+    add_rule(s, "allow quiet");
+    add_rule(s, "allow !both");
+    assert_refused_as_condition(
+        s, RULED_ACCESS_LOG, 3,
+        "t.conf:100: access_log: acl lan (type dst) needs the addresses of the host, which "
+        "access_log cannot wait for\n"
+        "t.conf:101: access_log: acl lan (type dst) needs the addresses of the host, which "
+        "access_log cannot wait for\n"
+        "t.conf:103: access_log: acl lan (type dst, in both) needs the addresses of the host, "
+        "which access_log cannot wait for\n");
+    s = set_new();
+    add_acl(s, "lan dst 10.0.0.0/8", 0);
+    add_rule(s, "allow lan");
+    assert_refused_as_condition(
+        s, RULED_RANGE_OFFSET_LIMIT, 1,
+        "t.conf:100: range_offset_limit: acl lan (type dst) needs the addresses of the host, which "
+        "range_offset_limit cannot wait for\n");
+}
+
+/* Depth comes to `b` and `c` along the upper groups at once, the need from below one line a time.
+ */
+static void
+a_need_reaches_each_group_in_whatever_order_they_stand(void **state)
+{
+    struct set *s = set_new();
+
+    add_acl(s, "p any-of all", 0);
+    add_acl(s, "q any-of p", 0);
+    add_acl(s, "r any-of q", 0);
+    add_acl(s, "c any-of b", 0);
+    add_acl(s, "b any-of r a", 0);
+    add_acl(s, "a any-of z", 0);
+    add_acl(s, "z any-of lan", 0);
+    add_acl(s, "lan dst 10.0.0.0/8", 0);
+    add_rule(s, "allow c");
+    assert_refused_as_condition(s, RULED_ACCESS_LOG, 1,
+                                "t.conf:100: access_log: acl lan (type dst, in c) needs the "
+                                "addresses of the host, which access_log cannot wait for\n");
 }
 
 static void
@@ -726,49 +858,19 @@ no_rule_matching_is_the_opposite_of_the_last(void **state)
 }
 
 static void
-an_empty_list_is_what_the_caller_says(void **state)
+an_empty_list_is_what_its_directive_says(void **state)
 {
     struct set *s = set_new();
     struct acl_list *l;
     struct acl_facts f = facts_for_host("example.com");
-    bool allow = false;
 
     assert_int_equal(compile(s), 0);
     assert_answer(s, f, ACL_DENY);
     assert_int_equal(
-        acl_list_new(s->acls_compiled, &s->conf.http_access, "cache", true, &s->errors, &l), 0);
+        acl_list_new(s->acls_compiled, &s->conf.http_access, RULED_CACHE, &s->errors, &l), 0);
     assert_int_equal(acl_list_check(l, &f), ACL_ALLOW);
-    assert_true(acl_list_is_constant(l, &allow) && allow);
     acl_list_free(&l);
     set_free(s);
-}
-
-static void
-assert_constant(const char *first, const char *second, bool constant, bool expected)
-{
-    struct set *s = set_new();
-    bool allow;
-
-    add_acl(s, "x dstdomain x.example", 0);
-    add_rule(s, first);
-    if (second)
-        add_rule(s, second);
-    assert_int_equal(compile(s), 0);
-    assert_int_equal(acl_list_is_constant(s->list, &allow), constant);
-    if (constant)
-        assert_int_equal(allow, expected);
-    set_free(s);
-}
-
-static void
-lists_that_give_one_answer_are_recognised(void **state)
-{
-    assert_constant("deny all", NULL, true, false);
-    assert_constant("allow all", "deny x", true, true);
-    assert_constant("deny x", "deny all", true, false);
-    assert_constant("deny x", "allow all", false, false);
-    assert_constant("allow x", NULL, false, false);
-    assert_constant("allow !all", NULL, false, false);
 }
 
 static void
@@ -779,17 +881,13 @@ a_condition_holds_when_all_its_terms_do(void **state)
     struct acl_facts f = facts_for_host("x.example");
 
     add_acl(s, "x dstdomain x.example", 0);
-    add_acl(s, "d dst 10.0.0.0/8", 0);
     add_rule(s, "allow x !manager");
-    add_rule(s, "allow d");
     assert_int_equal(compile(s), 0);
-    assert_int_equal(acl_cond_new(s->acls_compiled, &s->rules[0], "access_log", &s->errors, &c), 0);
+    assert_int_equal(acl_cond_new(s->acls_compiled, &s->rules[0], RULED_ACCESS_LOG, &s->errors, &c),
+                     0);
     assert_true(acl_cond_holds(c, &f));
     f.is_manager = true;
     assert_false(acl_cond_holds(c, &f));
-    acl_cond_free(&c);
-    assert_int_equal(acl_cond_new(s->acls_compiled, &s->rules[1], "access_log", &s->errors, &c), 0);
-    assert_false(acl_cond_holds(c, &f)); /* nobody resolves a name for a log line */
     acl_cond_free(&c);
     set_free(s);
 }
@@ -856,14 +954,18 @@ main(void)
         cmocka_unit_test(posix_habits_are_understood),
         cmocka_unit_test(a_pattern_that_explodes_denies_instead_of_hanging),
         cmocka_unit_test(patterns_on_fields_of_the_request),
+        cmocka_unit_test(what_is_told_to_the_proxy_alone_is_told_to_its_rules),
         cmocka_unit_test(time_is_days_and_hours_of_the_local_day),
         cmocka_unit_test(groups_are_any_or_all_of_their_members),
+        cmocka_unit_test(a_need_is_no_match_and_no_mismatch_however_deep_it_is),
+        cmocka_unit_test(a_list_that_asks_for_nothing_says_so),
+        cmocka_unit_test(what_a_directive_cannot_wait_for_is_refused_with_its_line),
+        cmocka_unit_test(a_need_reaches_each_group_in_whatever_order_they_stand),
         cmocka_unit_test(groups_in_a_ring_are_refused),
         cmocka_unit_test(every_bad_value_is_told_with_its_line),
         cmocka_unit_test(a_type_we_lack_is_refused_where_a_rule_needs_it),
         cmocka_unit_test(no_rule_matching_is_the_opposite_of_the_last),
-        cmocka_unit_test(an_empty_list_is_what_the_caller_says),
-        cmocka_unit_test(lists_that_give_one_answer_are_recognised),
+        cmocka_unit_test(an_empty_list_is_what_its_directive_says),
         cmocka_unit_test(a_condition_holds_when_all_its_terms_do),
         cmocka_unit_test(a_stock_configuration_answers_as_squid_does),
     };
