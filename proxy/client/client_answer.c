@@ -1,5 +1,5 @@
 /* The writing side: the response head in one piece of scratch memory, framing as this client
- * understands it, and the pump. */
+ * understands it, and sending on when there is room. */
 #include <errno.h>
 
 #include "base/check.h"
@@ -66,7 +66,7 @@ client_respond(void *responder, const struct outgoing *o)
     add_connection(c, b);
     BUF_ADD(b, "\r\n");
     body_writer_start(&c->writer, buf_span(b), o->bodyless ? NULL : o->body, chunked, o->length);
-    client_pump(c);
+    client_go_on(c);
 }
 
 static void
@@ -76,7 +76,7 @@ write_timeout(struct client *c)
 }
 
 void
-client_pump(void *owner)
+client_go_on(void *owner)
 {
     struct client *c = owner;
     struct transport *t = &c->transport;

@@ -39,7 +39,7 @@ client_close(struct client *c)
     idle_close_bound(c->env->exchanges->upstream->idle, c->connection);
     transport_close(&c->transport);
     loop_timer_close(&c->timer);
-    loop_task_cancel(c->env->loop, &c->pump);
+    loop_task_cancel(c->env->loop, &c->go_on);
     body_writer_free(&c->writer);
     client_body_free(&c->body);
     list_remove(&c->link);
@@ -96,7 +96,7 @@ go_busy(struct client *c)
 static struct exchange *
 exchange_for(struct client *c)
 {
-    struct exchange_client to = {&client_responder, c, &c->pump};
+    struct exchange_client to = {&client_responder, c, &c->go_on};
     struct asker from = {.connection = c->connection,
                          .peer = c->from.peer,
                          .local = *c->from.local,
@@ -150,7 +150,7 @@ client_open(struct client_env *env, struct transport *t, const struct client_arr
     transport_take(&c->transport, t, LOOP_CLIENT, client_io, c);
     c->born_ms = clock_mono_ms();
     loop_timer_init(&c->timer, env->loop, client_timer, c);
-    loop_task_init(&c->pump, client_pump, c);
+    loop_task_init(&c->go_on, client_go_on, c);
     loop_task_init(&c->free_later, client_free, c);
     list_push_back(&env->idle, &c->link);
     env->n_clients++;
@@ -338,7 +338,7 @@ client_next(struct client *c)
             break;
         }
         if (i == REQUESTS_A_TURN) {
-            loop_defer(c->env->loop, &c->pump);
+            loop_defer(c->env->loop, &c->go_on);
             break;
         }
         client_parse(c, buf_span(&c->in));
@@ -441,7 +441,7 @@ client_io(void *owner, int events)
     struct client *c = owner;
 
     if (events & LOOP_WRITE)
-        client_pump(c);
+        client_go_on(c);
     if ((events & LOOP_READ) && c->phase != CLIENT_CLOSED)
         client_read(c);
 }

@@ -50,14 +50,14 @@ struct client {
     struct body_writer writer;
     struct loop_timer timer;
     int64_t born_ms;
-    struct loop_task pump, free_later;
+    struct loop_task go_on, free_later;
 };
 
 extern const struct responder_ops client_responder;
 
 void client_next(struct client *c); /* more requests in the buffer, or idle */
 void client_close(struct client *c);
-void client_pump(void *owner);
+void client_go_on(void *owner); /* with the answer, or with the next request that is here */
 void client_abort(struct client *c, bool timed_out); /* the connection is of no use any more */
 void client_answered(struct client *c, bool whole);
 void client_interest(struct client *c);

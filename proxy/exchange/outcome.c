@@ -35,6 +35,13 @@ outcome_is_hit(const struct exchange *x)
     return WORDS[x->answer.how].hit;
 }
 
+bool
+exchange_from_store(const struct exchange *x)
+{
+    return outcome_is_hit(x) || x->answer.how == HOW_UNMODIFIED || x->answer.how == HOW_FAIL_OLD ||
+           x->hop.conditions != CONDITIONS_CLIENTS;
+}
+
 const char *
 outcome_result(const struct exchange *x)
 {

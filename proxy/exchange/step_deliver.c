@@ -11,13 +11,6 @@
 #include "http/status.h"
 #include "proxy/exchange/states.h"
 
-bool
-exchange_from_store(const struct exchange *x)
-{
-    return outcome_is_hit(x) || x->answer.how == HOW_UNMODIFIED || x->answer.how == HOW_FAIL_OLD ||
-           x->hop.conditions != CONDITIONS_CLIENTS;
-}
-
 static void
 add_age(struct exchange *x, struct fields *added)
 {

@@ -40,7 +40,6 @@ struct upstream { /* one per worker */
     void *owner;
 };
 
-enum fault upstream_dns_fault(enum dns_status s);
 
 struct fill;
 struct fill_times {

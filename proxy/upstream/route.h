@@ -44,6 +44,7 @@ struct route {
     int64_t dns_us, connect_us; /* -1: did not happen */
 };
 
+enum fault upstream_dns_fault(enum dns_status s);
 void route_start(struct route *r, struct upstream *up, const struct route_order *o);
 void route_again(struct route *r); /* a new connection, to the same addresses */
 void route_close(struct route *r); /* nothing comes after this; closing twice is fine */
