@@ -88,6 +88,22 @@ h1_write_edited(struct buf *b, struct span block, const struct fields *fields,
     h1_write_fields(b, &e->added);
 }
 
+void
+h1_write_request(struct buf *b, const struct request_to_send *r)
+{
+    h1_write_request_line(b, r->method, r->target);
+    h1_write_field(b, SPAN("Host"), r->host);
+    h1_write_fields(b, &r->fields);
+    if (r->body.how == FRAMING_CHUNKED)
+        BUF_ADD(b, "Transfer-Encoding: chunked\r\n");
+    else if (r->body.how == FRAMING_LENGTH) {
+        BUF_ADD(b, "Content-Length: ");
+        buf_add_uint(b, r->body.length);
+        BUF_ADD(b, "\r\n");
+    }
+    BUF_ADD(b, "\r\n");
+}
+
 /* RFC 9112 section 7.1 */
 size_t
 h1_chunk_head(char *out, uint64_t n_bytes)

@@ -5,8 +5,17 @@
 
 #include "base/buf.h"
 #include "http/edits.h"
+#include "http/h1_frame.h"
 #include "http/message.h"
 
+/* A request as field lists; how it looks on the wire is the writer's matter. */
+struct request_to_send {
+    struct span method, target, host;
+    struct fields fields; /* without Host and framing */
+    struct framed body;
+};
+
+void h1_write_request(struct buf *b, const struct request_to_send *r); /* the whole head */
 void h1_write_request_line(struct buf *b, struct span method,
                            struct span target); /* always HTTP/1.1 */
 void h1_write_status_line(struct buf *b, unsigned status,

@@ -39,39 +39,51 @@ fields_copy(struct exchange *x)
     return f;
 }
 
-static struct fields
-fields_to_send(struct exchange *x, bool upgrade)
+/* Ours where the store asks, none where the client's would only be in the way. */
+static void
+change_conditions(struct exchange *x, struct fields *f)
 {
+    struct head *heads[8];
+
+    for (unsigned i = 0; i < x->hop.n_variants; i++)
+        heads[i] = x->hop.variants[i]->head;
+    if (x->hop.n_variants)
+        validate_add_conditions(f, &x->context->arena, heads, x->hop.n_variants);
+    if (x->hop.conditions == CONDITIONS_NONE) {
+        fields_remove(f, FIELD_IF_NONE_MATCH);
+        fields_remove(f, FIELD_IF_MODIFIED_SINCE);
+    }
+    parts_change_request(x, f);
+}
+
+static void
+say_who_forwards(struct exchange *x, struct fields *f)
+{
+    struct context *c = x->context;
+
+    if (c->policy->request.via)
+        forwarding_add_via(f, &c->arena, c->request.minor, c->policy->pseudonym);
+    if (x->cause == CAUSE_CLIENT)
+        forwarding_add_client(f, &c->arena, c->policy->request.forwarded_for, peer_text(x));
+}
+
+/* The fields the client sent, as they go on. */
+static struct fields
+fields_to_send(struct exchange *x)
+{
+    struct context *c = x->context;
     struct fields f = fields_copy(x);
-    struct span protocols =
-        upgrade ? fields_join(&x->context->request.fields, &x->context->arena, FIELD_UPGRADE)
-                : SPAN_NONE;
 
     forwarding_clean(&f);
     fields_remove(&f, FIELD_HOST);
-    if (x->context->request.minor == 0)
+    if (c->request.minor == 0)
         fields_remove(&f, FIELD_EXPECT);
-    if (x->hop.n_variants) {
-        struct head *heads[8];
-
-        for (unsigned i = 0; i < x->hop.n_variants; i++)
-            heads[i] = x->hop.variants[i]->head;
-        validate_add_conditions(&f, &x->context->arena, heads, x->hop.n_variants);
-    }
-    if (x->hop.conditions == CONDITIONS_NONE) {
-        fields_remove(&f, FIELD_IF_NONE_MATCH);
-        fields_remove(&f, FIELD_IF_MODIFIED_SINCE);
-    }
-    parts_change_request(x, &f);
-    if (x->context->policy->request.via)
-        forwarding_add_via(&f, &x->context->arena, x->context->request.minor,
-                           x->context->policy->pseudonym);
-    if (x->cause == CAUSE_CLIENT)
-        forwarding_add_client(&f, &x->context->arena, x->context->policy->request.forwarded_for,
-                              peer_text(x));
-    if (upgrade) {
-        fields_add_id(&f, &x->context->arena, FIELD_UPGRADE, protocols);
-        fields_add_id(&f, &x->context->arena, FIELD_CONNECTION, SPAN("Upgrade"));
+    change_conditions(x, &f);
+    say_who_forwards(x, &f);
+    if (wants_upgrade(x)) {
+        fields_add_id(&f, &c->arena, FIELD_UPGRADE,
+                      fields_join(&c->request.fields, &c->arena, FIELD_UPGRADE));
+        fields_add_id(&f, &c->arena, FIELD_CONNECTION, SPAN("Upgrade"));
     }
     return f;
 }
@@ -82,19 +94,16 @@ forward_compose(void *owner, const struct hop *hop)
 {
     struct exchange *x = owner;
     struct context *c = x->context;
-    struct fields f = fields_to_send(x, wants_upgrade(x));
+    struct request_to_send r = {.method = c->request.method_text,
+                                .target = c->request.uri.path,
+                                .host = uri_host_field(&c->request.uri, &c->arena),
+                                .fields = fields_to_send(x),
+                                .body = c->framing};
     struct buf *b = &x->env->head;
 
     (void)hop;
     b->n = 0;
-    h1_write_request_line(b, c->request.method_text, c->request.uri.path);
-    h1_write_field(b, SPAN("Host"), uri_host_field(&c->request.uri, &c->arena));
-    h1_write_fields(b, &f);
-    if (c->framing.how == FRAMING_CHUNKED)
-        BUF_ADD(b, "Transfer-Encoding: chunked\r\n");
-    else if (c->framing.how == FRAMING_LENGTH)
-        buf_addf(b, "Content-Length: %llu\r\n", (unsigned long long)c->framing.length);
-    BUF_ADD(b, "\r\n");
+    h1_write_request(b, &r);
     return arena_copy(&c->arena, buf_span(b));
 }
 

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <cmocka.h>
 
 #include "http/h1_write.h"
@@ -63,6 +64,35 @@ what_was_removed_may_be_added_anew(void **state)
     arena_free(&a);
 }
 
+/* RFC 9112 section 3.2: Host first; section 6: one framing, or none. */
+static void
+a_request_has_host_first_and_its_framing_last(void **state)
+{
+    static const struct {
+        struct framed body;
+        const char *framing;
+    } rows[] = {{{.how = FRAMING_NONE}, ""},
+                {{.how = FRAMING_CHUNKED}, "Transfer-Encoding: chunked\r\n"},
+                {{.how = FRAMING_LENGTH, .length = 18446744073709551ULL},
+                 "Content-Length: 18446744073709551\r\n"},
+                {{.how = FRAMING_LENGTH}, "Content-Length: 0\r\n"}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct request_to_send r = {SPAN("POST"), SPAN("/a?b"), SPAN("o:81"), STORED, rows[i].body};
+        struct buf b = {0};
+        char expected[300];
+
+        snprintf(expected, sizeof expected,
+                 "POST /a?b HTTP/1.1\r\nHost: o:81\r\nServer: o\r\nSet-Cookie: a=1\r\n"
+                 "set-cookie: b=2\r\nX-Own: v\r\n%s\r\n",
+                 rows[i].framing);
+        h1_write_request(&b, &r);
+        assert_int_equal(b.n, strlen(expected));
+        assert_memory_equal(b.at, expected, b.n);
+        buf_free(&b);
+    }
+}
+
 int
 main(void)
 {
@@ -70,6 +100,7 @@ main(void)
         cmocka_unit_test(without_removals_the_serialized_fields_are_copied_whole),
         cmocka_unit_test(all_lines_of_a_removed_kind_go_and_the_others_keep_their_order_and_case),
         cmocka_unit_test(what_was_removed_may_be_added_anew),
+        cmocka_unit_test(a_request_has_host_first_and_its_framing_last),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
