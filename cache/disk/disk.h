@@ -5,7 +5,7 @@
  *     names, file, directory, record <- bans <- ring <- writer
  *     writer, removals <- purge, scrub, rebuild <- queue
  *     queue <- remove <- choice <- spool
- *     names, file, bans <- fetch <- stream <- reader
+ *     ring <- fetch <- stream <- reader, which ends spools too
  *     all of these <- front (cache/tier.h), stats
  *
  * A tier is one file. One thread writes it and owns where it writes; any number of loops read. The

@@ -69,28 +69,23 @@ tier_header_write(struct tier *t)
 }
 
 static bool
-header_read(struct tier *t)
+header_fits(struct tier *t, const struct tier_header *h, bool whole)
 {
-    struct tier_header h;
-
-    if (lseek(t->fd, 0, SEEK_END) == 0)
-        return false;
-    if (!disk_read_at(t->fd, 0, (char *)&h, sizeof h) ||
-        memcmp(h.magic, HEADER_MAGIC, sizeof h.magic) != 0 ||
-        h.sum != XXH3_64bits(&h, offsetof(struct tier_header, sum))) {
+    if (!whole || memcmp(h->magic, HEADER_MAGIC, sizeof h->magic) != 0 ||
+        h->sum != XXH3_64bits(h, offsetof(struct tier_header, sum))) {
         log_event(LOG_WARN,
                   "cache_dir %s: cuttle.store is no store, or its start is spoilt; it starts "
                   "empty",
                   t->path);
         return false;
     }
-    if (h.version != RECORD_VERSION || h.bytes != t->bytes) {
+    if (h->version != RECORD_VERSION || h->bytes != t->bytes) {
         log_event(LOG_WARN, "cache_dir %s: made for another %s; it starts empty", t->path,
-                  h.version != RECORD_VERSION ? "version" : "size");
+                  h->version != RECORD_VERSION ? "version" : "size");
         return false;
     }
-    t->seed = h.seed;
-    atomic_store(&t->generation, h.generation);
+    t->seed = h->seed;
+    atomic_store(&t->generation, h->generation);
     return true;
 }
 
@@ -109,6 +104,22 @@ header_make(struct tier *t)
     return ftruncate(t->fd, (off_t)t->bytes) == 0 && tier_header_write(t);
 }
 
+/* A disk that cannot be read now is no reason to give up what is on it: the next start may. */
+static bool
+header_ready(struct tier *t)
+{
+    struct tier_header h;
+    bool whole;
+
+    if (lseek(t->fd, 0, SEEK_END) == 0)
+        return header_make(t);
+    errno = 0;
+    whole = disk_read_at(t->fd, 0, (char *)&h, sizeof h);
+    if (!whole && errno)
+        return false;
+    return header_fits(t, &h, whole) || header_make(t);
+}
+
 static const char *
 open_both(struct tier *t)
 {
@@ -121,7 +132,7 @@ open_both(struct tier *t)
         return strerror(errno);
     if (flock(t->fd, LOCK_EX | LOCK_NB) != 0)
         return "another process uses it";
-    if (!header_read(t) && !header_make(t))
+    if (!header_ready(t))
         return strerror(errno);
     return ftruncate(t->fd, (off_t)t->bytes) == 0 ? NULL : strerror(errno);
 }

@@ -361,11 +361,13 @@ static void
 forget_early(struct tier *t)
 {
     uint64_t(*early)[2];
+    struct directory_row row;
     size_t n;
 
     while ((early = tier_early_take(t, &n)) != NULL) {
         for (size_t i = 0; i < n; i++)
-            tier_tombstone(t, early[i]);
+            if (directory_find(t->directory, early[i][0], &row, 1) > 0)
+                tier_tombstone(t, early[i]);
         mem_free(early);
     }
 }

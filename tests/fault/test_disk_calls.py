@@ -176,6 +176,18 @@ class Disk(Scenario):
     def test_a_snapshot_that_cannot_get_its_name(self):
         self.starts_and_ends("renameat", 1, errno.ENOSPC)
 
+    def test_a_start_that_cannot_be_read_leaves_the_store_for_the_next_one(self):
+        self.everything()
+        self.p.stop()
+        self.plan.fail("pread", errno.EIO)
+        self.start()
+        self.assertIn("it is not used", self.p.cache_log())
+        self.everything()
+        self.assertEqual(self.plan.end()[1], 1)
+        self.restart(kill=False)
+        for i in range(N):
+            self.assertTrue(self.ask(i).hit, i)
+
     def first_start(self, call, n_calls, error):
         """Of a store that is made, with a call that fails."""
         for skip in range(n_calls):
