@@ -123,6 +123,7 @@ class LogIns(Scenario):
             self.assertIn("proxy-support", answer.tokens("Connection"))
 
     def test_a_log_in_for_each_request_binds_nothing(self):
+        self.p = self.cuttle(workers=1)  # each has idle connections of its own
         o = self.origin(lambda r: reply(body=b"in") if r.field("Authorization") else
                         reply("401 Unauthorized", 'WWW-Authenticate: Basic realm="NTLM, x"'))
         with self.client(self.p) as alice, self.client(self.p) as bob:
