@@ -24,8 +24,6 @@ struct entry {
     bool hit;         /* since it became findable */
     bool on_disk;     /* it came from there: a tier has it */
     _Atomic uint64_t chain; /* there, in pieces: their chain's number (cache/record.h); else 0 */
-    uint32_t
-        client; /* whom it was fetched for: its Set-Cookie is not for others; 0: nobody known */
     const struct part *part; /* NULL: the whole representation. Owned by the entry */
     /* --- store.c's own, under the shard lock --- */
     struct store_shard

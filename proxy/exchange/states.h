@@ -113,6 +113,8 @@ struct exchange_answer {
     unsigned status;
     struct entry *entry; /* being delivered */
     struct entry_source out;
+    bool freshened;      /* a stored head with what came for this request (304, or the rest) */
+    struct span cookies; /* lines of the latter */
     enum fault fault;
     int error;                     /* errno; 0: none */
     enum exchange_state failed_in; /* with a fault: while doing what */

@@ -49,34 +49,45 @@ close_reader(struct exchange *x)
     entry_source_close(&x->answer.out);
 }
 
-/* The fields of the response but for two kinds. */
-static struct span
-block_without(struct exchange *x, enum field_id one, enum field_id other)
+/* Was the head brought by the request of somebody else, or by an earlier one? */
+static bool
+head_is_stored(const struct exchange *x)
+{
+    return outcome_is_hit(x) || x->answer.how == HOW_FAIL_OLD || x->answer.freshened;
+}
+
+/* The fields of the response but for the cookies, and those that ours take the place of. */
+static void
+add_block_without(const struct exchange *x, bool cookies, enum field_id replaced, struct buf *b)
 {
     const struct fields *f = &x->answer.entry->head->fields;
+
+    for (unsigned i = 0; i < f->n; i++)
+        if (!(cookies && f->at[i].id == FIELD_SET_COOKIE) &&
+            (f->at[i].id != replaced || replaced == FIELD_OTHER))
+            h1_write_field(b, f->at[i].name, f->at[i].value);
+}
+
+/* RFC 9111 section 7.3 lets a cookie be stored, but it was made for one client, and no address
+ * tells clients apart: behind one there may be many. So none leaves the store, whatever else the
+ * origin says of the response. A client gets the cookies of the 304, or of the missing part, that
+ * its own request brought. replaced: a field that ours takes the place of; FIELD_OTHER: none. */
+static struct span
+block_for_client(struct exchange *x, enum field_id replaced)
+{
+    const struct head *h = x->answer.entry->head;
+    bool cookies = head_is_stored(x) && fields_find(&h->fields, FIELD_SET_COOKIE);
     struct buf b = {0};
     struct span block;
 
-    for (unsigned i = 0; i < f->n; i++)
-        if (f->at[i].id != one && f->at[i].id != other)
-            h1_write_field(&b, f->at[i].name, f->at[i].value);
+    if (!cookies && (replaced == FIELD_OTHER || !fields_find(&h->fields, replaced)) &&
+        !x->answer.cookies.n)
+        return h->block;
+    add_block_without(x, cookies, replaced, &b);
+    buf_add(&b, x->answer.cookies);
     block = arena_copy(&x->context->arena, buf_span(&b));
     buf_free(&b);
     return block;
-}
-
-/* RFC 9111 section 7.3 lets a cookie be stored. It was made for one client, so others get the
- * response without it, unless the origin says that it is for all. */
-static struct span
-block_for_client(struct exchange *x)
-{
-    const struct head *h = x->answer.entry->head;
-
-    if (h->cc.public_ || !(exchange_from_store(x) || x->look.sharing == SHARING_GOT) ||
-        !fields_find(&h->fields, FIELD_SET_COOKIE) ||
-        (x->answer.entry->client && x->answer.entry->client == context_client_mark(x->context)))
-        return h->block;
-    return block_without(x, FIELD_SET_COOKIE, FIELD_SET_COOKIE);
 }
 
 /* 304 or 412 from what is stored (RFC 9110 section 15.4.5: the fields a 200 would carry). */
@@ -90,7 +101,7 @@ answer_condition(struct exchange *x, enum precondition p)
         x->answer.how = HOW_IMS_HIT;
     exchange_respond(x, &(struct outgoing){.status = 304,
                                            .reason = SPAN("Not Modified"),
-                                           .block = block_for_client(x),
+                                           .block = block_for_client(x, FIELD_OTHER),
                                            .extra = buf_span(own_fields(x)),
                                            .length = LENGTH_UNKNOWN,
                                            .bodyless = true});
@@ -120,14 +131,6 @@ too_late(struct exchange *x)
 }
 
 /* A Content-Range in a 200 means nothing and is kept as it came; beside ours it would. */
-static struct span
-block_of_range(struct exchange *x)
-{
-    if (!fields_find(&x->answer.entry->head->fields, FIELD_CONTENT_RANGE))
-        return block_for_client(x);
-    return block_without(x, FIELD_CONTENT_RANGE, FIELD_SET_COOKIE);
-}
-
 static enum step
 answer_range(struct exchange *x)
 {
@@ -143,7 +146,7 @@ answer_range(struct exchange *x)
              (unsigned long long)r->last, (unsigned long long)entry_length(x->answer.entry));
     exchange_respond(x, &(struct outgoing){.status = 206,
                                            .reason = SPAN("Partial Content"),
-                                           .block = block_of_range(x),
+                                           .block = block_for_client(x, FIELD_CONTENT_RANGE),
                                            .extra = buf_span(b),
                                            .body = &x->answer.out.source,
                                            .length = n});
@@ -159,13 +162,12 @@ answer_ranges(struct exchange *x)
     struct buf *b = own_fields(x);
 
     buf_add(b, type);
-    exchange_respond(
-        x, &(struct outgoing){.status = 206,
-                              .reason = SPAN("Partial Content"),
-                              .block = block_without(x, FIELD_CONTENT_TYPE, FIELD_SET_COOKIE),
-                              .extra = buf_span(b),
-                              .body = body,
-                              .length = length});
+    exchange_respond(x, &(struct outgoing){.status = 206,
+                                           .reason = SPAN("Partial Content"),
+                                           .block = block_for_client(x, FIELD_CONTENT_TYPE),
+                                           .extra = buf_span(b),
+                                           .body = body,
+                                           .length = length});
     return STEP_WAIT;
 }
 
@@ -213,7 +215,7 @@ answer_whole(struct exchange *x)
         return too_late(x);
     exchange_respond(x, &(struct outgoing){.status = h->status,
                                            .reason = h->reason,
-                                           .block = block_for_client(x),
+                                           .block = block_for_client(x, FIELD_OTHER),
                                            .extra = buf_span(own_fields(x)),
                                            .body = bodyless ? NULL : &x->answer.out.source,
                                            .length = length,

@@ -6,6 +6,7 @@
 #include "cache/storable.h"
 #include "cache/validate.h"
 #include "cache/vary.h"
+#include "http/h1_write.h"
 #include "proxy/exchange/states.h"
 
 /* ---- what the fill tells ---- */
@@ -150,6 +151,21 @@ validated(struct exchange *x)
     return i < 0 ? NULL : x->hop.variants[i];
 }
 
+/* What came freshens a stored head; its cookies are this client's and never stored. */
+static void
+note_freshened(struct exchange *x, const struct fields *f)
+{
+    struct buf b = {0};
+
+    x->answer.freshened = true;
+    if (x->cause == CAUSE_CLIENT)
+        for (const struct field *c = fields_find(f, FIELD_SET_COOKIE); c;
+             c = fields_next(f, FIELD_SET_COOKIE, c))
+            h1_write_field(&b, c->name, c->value);
+    x->answer.cookies = arena_copy(&x->context->arena, buf_span(&b));
+    buf_free(&b);
+}
+
 static enum step
 judge_not_modified(struct exchange *x, struct entry *old)
 {
@@ -158,6 +174,7 @@ judge_not_modified(struct exchange *x, struct entry *old)
     struct entry *fresh = entry_freshened(old, &h);
 
     counter_add(COUNTER_NOT_MODIFIED, 1);
+    note_freshened(x, &r.fields);
     drop_fill(x);
     if (!response_storable(&x->context->request, &x->context->cc, fresh->head, x->context->rule)
              .yes)
@@ -390,8 +407,6 @@ take_answer(struct exchange *x, struct arrival *a)
     decide_storing(x, a, &s);
     alone = x->cause == CAUSE_BACKGROUND || (x->ranges.whole_asked && x->answer.kept != KEPT_NOT);
     x->answer.entry = entry_of(x, a);
-    if (fields_find(&x->answer.entry->head->fields, FIELD_SET_COOKIE) && x->cause == CAUSE_CLIENT)
-        x->answer.entry->client = context_client_mark(x->context);
     open_early(x);
     take_beginning(x, a);
     if (x->look.stored && x->hop.response->status < 500 && !exchange_is_head(x))
@@ -443,6 +458,8 @@ judge_answer(struct exchange *x)
         head_unref(&a.head);
         return ask_plainly(x);
     }
+    if (a.before)
+        note_freshened(x, &r.fields);
     return take_answer(x, &a);
 }
 

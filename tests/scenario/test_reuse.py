@@ -79,23 +79,54 @@ class Owned(Scenario):
         self.assertEqual(self.bodies([unchanged, "Set-Cookie: id=1"], *users), [b"one", b"two"])
         self.assertEqual(self.bodies([unchanged], *users), [b"one", b"one"], "without a cookie")
 
-    def test_what_the_origin_calls_public_is_for_all_with_its_cookie(self):
+    def test_what_the_origin_calls_public_is_for_all(self):
         self.assertEqual(self.bodies(["Cache-Control: public, max-age=60", "Set-Cookie: id=1"],
                                      ["Cookie: one"], ["Cookie: two"]), [b"one", b"one"])
 
-    def test_a_cookie_with_a_lifetime_goes_again_to_whom_it_was_made_for_alone(self):
-        """RFC 9111 7.3 lets it be stored; nobody gets another's."""
-        for control, others in (("max-age=60", None), ("public, max-age=60", "id=1")):
+    def test_a_stored_cookie_goes_to_nobody_not_even_to_the_address_it_was_made_for(self):
+        """RFC 9111 7.3 lets it be stored; behind one address there may be many clients."""
+        for control in ("max-age=60", "public, max-age=60"):
             o = self.origin(reply("200 OK", "Cache-Control: " + control, "Set-Cookie: id=1",
-                                  body=pattern(5000)))
-            p = self.cuttle()
-            for source, cookie in (("127.0.0.1", "id=1"), ("127.0.0.1", "id=1"),
-                                   ("127.0.0.2", others)):
+                                  "Set-Cookie: b=2", "X-A: 1", body=pattern(5000)))
+            first = self.get(self.p, o.url("/"))
+            self.assertEqual(first.all("Set-Cookie"), ["id=1", "b=2"])
+            for source in ("127.0.0.1", "127.0.0.2"):
                 for range_ in ((), ("Range: bytes=0-9",), ("Range: bytes=0-9,20-29",)):
-                    with Client(p.address, source=source) as c:
+                    with Client(self.p.address, source=source) as c:
                         r = c.get(o.url("/"), *range_)
-                    self.assertIn(r.field("Set-Cookie"), (cookie, None if range_ else cookie))
+                    self.assertEqual((r.field("Set-Cookie"), r.field("X-A")), (None, "1"))
             self.assertEqual(len(o.requests), 1)
+
+    def test_the_cookie_of_a_304_is_for_the_client_whose_request_it_answers(self):
+        """And the stored one, made for another, goes to nobody again."""
+        def answer(q):
+            if q.field("If-None-Match"):
+                return reply("304 Not Modified", "ETag: \"a\"", "Set-Cookie: new=" +
+                             (q.field("Cookie") or "-"), length=False)
+            return storable(b"x", 'ETag: "a"', "Set-Cookie: old=1", seconds=0)
+        o = self.origin(answer)
+        self.assertEqual(self.get(self.p, o.url("/")).all("Set-Cookie"), ["old=1"])
+        for who in ("one", "two"):
+            r = self.get(self.p, o.url("/"), "Cookie: " + who)
+            self.assertEqual((r.status, r.body, r.all("Set-Cookie")), (200, b"x", ["new=" + who]))
+        r = self.get(self.p, o.url("/"), "Cookie: three", 'If-None-Match: "a"')
+        self.assertEqual((r.status, r.all("Set-Cookie")), (304, ["new=three"]))
+
+    def test_a_rest_that_is_fetched_brings_its_own_cookie_and_not_that_of_the_beginning(self):
+        whole = storable(pattern(50_000), 'ETag: "a"', "Set-Cookie: old=1")
+
+        def answer(q):
+            if not q.field("Range"):
+                return (whole[:30_000], harness.CLOSE)
+            at = int(q.field("Range")[6:-1])
+            return reply("206 Partial Content", "Content-Range: bytes %d-49999/50000" % at,
+                         'ETag: "a"', "Set-Cookie: new=1", body=pattern(50_000)[at:])
+        o = self.origin(answer)
+        with self.assertRaises(Incomplete):
+            self.get(self.p, o.url("/"))
+        r = self.get(self.p, o.url("/"))
+        self.assertEqual((r.body, r.all("Set-Cookie")), (pattern(50_000), ["new=1"]))
+        self.assertEqual(len(o.requests), 2)
 
     def test_who_waits_for_anothers_fetch_does_not_get_its_cookie(self):
         go = threading.Event()
