@@ -23,7 +23,7 @@ struct entry {
     uint64_t length;  /* of the body as announced, UINT64_MAX: not; never changes (entry_length) */
     bool hit;         /* since it became findable */
     bool on_disk;     /* it came from there: a tier has it */
-    _Atomic uint64_t chain; /* there, in pieces: their chain's number (cache/record.h); else 0 */
+    _Atomic uint64_t chain;  /* there, in pieces: their chain's number (cache/record.h); else 0 */
     const struct part *part; /* NULL: the whole representation. Owned by the entry */
     /* --- store.c's own, under the shard lock --- */
     struct store_shard

@@ -71,7 +71,7 @@ struct exchange_ranges {       /* of a GET */
 
 enum disk_use { DISK_NOT_ASKED, DISK_ASKED, DISK_FOUND };
 
-/* Does it share another exchange's fetch? */
+/* Does it share another exchange's fetch? NEVER: what that brings is not for it, or too slow. */
 enum sharing { SHARING_NOT, SHARING_WAITS, SHARING_GOT, SHARING_NEVER };
 
 struct exchange_lookup { /* the store */
@@ -152,6 +152,7 @@ struct exchange {
     enum life life;
     enum drive drive;
     struct loop_task resume;
+    struct loop_timer patience;    /* with what others bring; made when it is needed first */
     struct exchange_client client; /* ops NULL: nobody waits for the answer */
     struct source *body;           /* of the request; the client's */
     struct dns_query *query;       /* for context.dst, or to verify a host */
@@ -179,6 +180,8 @@ const char *state_name(enum exchange_state s);
 enum step exchange_fail(struct exchange *x, enum fault why, int error);
 enum step exchange_tell(struct exchange *x, struct span text); /* 200 with a line of ours */
 void exchange_resume(struct exchange *x);
+/* For those who wait for what another brings. One at a time; loop_timer_stop ends it. */
+void exchange_wait_at_most(struct exchange *x, int64_t ms, loop_fn *give_up);
 void exchange_finish(struct exchange *x); /* log and free */
 void exchange_respond(struct exchange *x, const struct outgoing *o);
 /* text becomes the body. */

@@ -85,13 +85,13 @@ stale_may_stand_in(struct exchange *x, unsigned status)
 }
 
 static enum step
-serve_stale(struct exchange *x)
+serve_stale(struct exchange *x, unsigned status)
 {
     x->answer.how = HOW_FAIL_OLD;
     x->answer.entry = x->look.stored;
     x->look.stored = NULL;
     if (x->look.ticket)
-        store_abandon(x->env->store, &x->look.ticket, false, x->answer.entry);
+        store_stand_in(x->env->store, &x->look.ticket, x->answer.entry, status);
     return exchange_next(x, DELIVER);
 }
 
@@ -99,7 +99,7 @@ static enum step
 judge_failure(struct exchange *x)
 {
     if (x->answer.fault != FAULT_CLIENT_GONE && stale_may_stand_in(x, 0))
-        return serve_stale(x);
+        return serve_stale(x, 0);
     return exchange_fail(x, x->answer.fault, x->answer.error);
 }
 
@@ -172,17 +172,18 @@ judge_not_modified(struct exchange *x, struct entry *old)
     struct response_head r = cleaned(x);
     struct head *h = head_freshen(old->head, &x->context->request, &r, x->hop.times);
     struct entry *fresh = entry_freshened(old, &h);
+    struct storable s =
+        response_storable(&x->context->request, &x->context->cc, fresh->head, x->context->rule);
 
     counter_add(COUNTER_NOT_MODIFIED, 1);
     note_freshened(x, &r.fields);
     drop_fill(x);
-    if (!response_storable(&x->context->request, &x->context->cc, fresh->head, x->context->rule)
-             .yes)
+    if (!s.yes)
         store_withdraw(x->env->store, old); /* the 304 took the permission back */
     else if (x->look.ticket)
-        store_freshen(x->env->store, &x->look.ticket, old, fresh);
+        store_freshen(x->env->store, &x->look.ticket, old, fresh, s.share);
     if (x->look.ticket)
-        store_abandon(x->env->store, &x->look.ticket, true, NULL);
+        store_abandon(x->env->store, &x->look.ticket, SHARE_NONE);
     x->answer.how = HOW_UNMODIFIED;
     x->answer.entry = fresh;
     return exchange_next(x, DELIVER);
@@ -285,16 +286,17 @@ worth_spooling(const struct exchange *x, const struct arrival *a)
                       worth_storing(x, a->length));
 }
 
-/* What was not for all says so to those who come next; a part is no word about the whole. */
+/* What is not kept, or not for all, says so to those who come next, so that they do not wait for
+ * each other in vain; a part is no word about the whole. */
 static void
 settle_ticket(struct exchange *x, struct entry *e, const struct storable *s)
 {
     if (!x->look.ticket)
         return;
     if (x->answer.kept == KEPT_IN_STORE)
-        store_publish(x->env->store, &x->look.ticket, e);
+        store_publish(x->env->store, &x->look.ticket, e, s->share);
     else
-        store_abandon(x->env->store, &x->look.ticket, !s->shareable && !x->ranges.field, NULL);
+        store_abandon(x->env->store, &x->look.ticket, x->ranges.field ? SHARE_ALL : SHARE_NONE);
 }
 
 /* Length of the representation for HEAD answers, else of the body. */
@@ -475,7 +477,7 @@ judge(struct exchange *x)
     if (x->look.stored && is_failure_status(x->hop.response->status)) {
         if (stale_may_stand_in(x, x->hop.response->status)) {
             drop_fill(x);
-            return serve_stale(x);
+            return serve_stale(x, x->hop.status);
         }
         x->answer.how = HOW_FAIL_ERROR;
     }

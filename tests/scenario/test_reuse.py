@@ -12,7 +12,7 @@ import time
 import unittest
 
 import harness
-from harness import Client, Incomplete, Scenario, pattern, reply, storable, together
+from harness import CLOSE, Client, Incomplete, Scenario, pattern, reply, storable, together
 
 BIG = "maximum_object_size 16 MB\nmaximum_object_size_in_memory 16 MB"
 
@@ -142,6 +142,169 @@ class Owned(Scenario):
         first.close(), second.close()
         self.assertEqual([r.body for r in got], [b"hello"] * 2)
         self.assertEqual([r.field("Set-Cookie") for r in got], ["id=1", None])
+
+
+class Waiters(Scenario):
+    """Who waits for another's fetch gets what the store could give it without validation, and goes
+    on by itself for the rest (RFC 9111 4)."""
+    N = 3
+    STALE = (["Cache-Control: max-age=0"], ["Expires: 0"], ["Expires: " + http_date(-86400)],
+             ["Pragma: no-cache"], [], ['ETag: "a"'])
+    FORBIDDEN = (["Cache-Control: no-cache", 'ETag: "a"'],
+                 ["Cache-Control: max-age=0, must-revalidate", 'ETag: "a"'],
+                 ["Cache-Control: s-maxage=0", 'ETag: "a"'],
+                 ["Cache-Control: max-age=0", "Set-Cookie: id=1", 'ETag: "a"'])
+
+    def setUp(self):
+        self.p = self.cuttle("collapsed_forwarding on")
+
+    def pages(self, fields, *asks, delay_s=0.4):
+        """What users get who ask at once for a page that is made for each of them, and how long
+        all of it took."""
+        def page(q):
+            whose = q.field("Cookie") or q.field("Authorization") or q.field("X-Me") or "nobody"
+            return (delay_s, reply("200 OK", *fields, body=whose.encode()))
+        o = self.origin(page)
+        began = time.monotonic()
+        got = together(self.N, lambda i: self.get(self.p, o.url("/"), *[f % i for f in asks]))
+        return [r.body for r in got], len(o.requests), time.monotonic() - began
+
+    def test_a_page_that_is_stale_on_arrival_is_never_given_to_another_user(self):
+        for fields in self.STALE:
+            for who in ("Cookie: %d", "Authorization: %d"):
+                bodies, asked, took_s = self.pages(fields, who)
+                self.assertEqual(bodies, [b"0", b"1", b"2"], (fields, who))
+                self.assertLess(took_s, 1.1, "one behind the other")
+
+    def test_where_nobody_sends_credentials_one_fetch_is_enough_for_it(self):
+        for fields in self.STALE:
+            bodies, asked, _ = self.pages(fields)
+            self.assertEqual((bodies, asked), ([b"nobody"] * 3, 1), fields)
+
+    def test_what_may_not_be_used_without_validation_is_for_no_waiter_at_all(self):
+        for fields in self.FORBIDDEN:
+            for who in ("Cookie: %d", "X-Me: %d"):
+                bodies, asked, took_s = self.pages(fields, who)
+                self.assertEqual((bodies, asked), ([b"0", b"1", b"2"], 3), (fields, who))
+                self.assertLess(took_s, 1.1, "one behind the other")
+
+    def test_a_user_does_not_get_what_came_for_nobody_nor_nobody_what_came_for_a_user(self):
+        for first, second in ((("Cookie: one",), ()), ((), ("Cookie: two",))):
+            o = self.origin(lambda q: (0.5, storable((q.field("Cookie") or "-").encode(),
+                                                     seconds=0)))
+            a, b = self.client(self.p), self.client(self.p)
+            a.request("GET", o.url("/"), *first)
+            o.wait_requests(1)
+            b.request("GET", o.url("/"), *second)
+            bodies = a.read_response().body, b.read_response().body
+            self.assertEqual(bodies, (b"one", b"-") if first else (b"-", b"two"))
+
+    def test_a_fresh_page_is_one_fetch_for_users_too(self):
+        bodies, asked, _ = self.pages(["Cache-Control: max-age=60"], "Cookie: %d")
+        self.assertEqual((len(set(bodies)), asked), (1, 1))
+
+    def test_a_304_for_one_user_gives_nothing_stale_to_another(self):
+        """max-age=0 beside a validator: each of them must ask."""
+        def page(q):
+            mine = '"%s"' % (q.field("Cookie") or "-")
+            if mine in (q.field("If-None-Match") or ""):
+                return (0.4, reply("304 Not Modified", "ETag: " + mine, length=False))
+            return (0.4, storable(mine.encode(), "ETag: " + mine, seconds=0))
+        o = self.origin(page)
+        self.get(self.p, o.url("/"), "Cookie: 0")
+        got = together(3, lambda i: self.get(self.p, o.url("/"), "Cookie: %d" % i))
+        self.assertEqual([r.body for r in got], [b'"0"', b'"1"', b'"2"'])
+
+    def test_the_cache_control_of_the_one_who_waits_counts(self):
+        """Asked for with max-age or min-fresh, what comes too old is not what was asked for; a
+        reload does not wait at all."""
+        for control, asked in (("max-age=60", 1), ("max-age=5", 2), ("min-fresh=55", 2),
+                               ("max-age=0", 2), ("no-cache", 2)):
+            o = self.origin((0.4, storable(b"x", "Age: 10", seconds=60)))
+            a, b = self.client(self.p), self.client(self.p)
+            a.request("GET", o.url("/"))
+            o.wait_requests(1)
+            b.request("GET", o.url("/"), "Cache-Control: " + control)
+            self.assertEqual((a.read_response().body, b.read_response().body), (b"x", b"x"))
+            self.assertEqual(len(o.requests), asked, control)
+
+    def test_who_waits_with_a_range_or_a_condition_is_judged_like_the_others(self):
+        for field in ("Range: bytes=0-3", 'If-None-Match: "z"'):
+            o = self.origin(lambda q: (0.4, storable((q.field("Cookie") or "-").encode() * 9,
+                                                     'ETag: "%s"' % q.field("Cookie"), seconds=0)))
+            a, b = self.client(self.p), self.client(self.p)
+            a.request("GET", o.url("/"), "Cookie: one")
+            o.wait_requests(1)
+            b.request("GET", o.url("/"), "Cookie: two", field)
+            self.assertEqual(a.read_response().body, b"one" * 9)
+            self.assertIn(b.read_response().body, (b"two" * 9, b"twot"))
+
+    def test_a_stale_response_in_place_of_an_error_costs_one_request_for_all(self):
+        o = self.origin([storable(b"old", "Cache-Control: stale-if-error=60", seconds=1)] +
+                        [(0.5, reply("503 Busy"))] * 9)
+        self.get(self.p, o.url("/"))
+        time.sleep(2.1)
+        got = together(5, lambda i: self.get(self.p, o.url("/"), "Cookie: %d" % i))
+        self.assertEqual({r.body for r in got}, {b"old"})
+        self.assertLessEqual(len(o.requests), 2)
+
+    def test_what_is_too_large_to_keep_is_waited_for_once_and_not_in_a_row(self):
+        p = self.cuttle("collapsed_forwarding on", "maximum_object_size_in_memory 8 KB",
+                        "maximum_object_size 8 KB")
+        o = self.origin((0.5, storable(pattern(50_000))))
+        began = time.monotonic()
+        got = together(6, lambda i: self.get(p, o.url("/")))
+        self.assertEqual({r.body == pattern(50_000) for r in got}, {True})
+        self.assertLess(time.monotonic() - began, 1.6, "one behind the other")
+
+
+class Patience(Scenario):
+    """One fetch hangs: who shares it waits five seconds and goes on without it."""
+
+    def read_in(self, c, least_s, most_s):
+        began = time.monotonic()
+        r = c.read_response()
+        self.assertTrue(least_s <= time.monotonic() - began <= most_s, time.monotonic() - began)
+        return r
+
+    def test_who_waits_for_a_head_that_does_not_come_fetches_anew(self):
+        """All at the same time; who comes later does not wait for the hanging one; and the first
+        gets what it asked for when it comes."""
+        for control in ("max-age=60", "no-store"):
+            go = threading.Event()
+            answer = reply("200 OK", "Cache-Control: " + control, body=b"quick")
+            o = self.origin([(go, storable(b"slow"))] + [(0.3, answer)] * 9)
+            p = self.cuttle("collapsed_forwarding on")
+            first, *others = (self.client(p) for _ in range(5))
+            first.request("GET", o.url("/"))
+            o.wait_requests(1)
+            for c in others:
+                c.request("GET", o.url("/"))
+            self.assertEqual(self.read_in(others[0], 3.5, 8).body, b"quick")
+            for c in others[1:]:
+                self.assertEqual(self.read_in(c, 0, 1).body, b"quick")
+            self.assertEqual(self.read_in_new(p, o).body, b"quick")
+            go.set()
+            self.assertEqual(self.read_in(first, 0, 3).body, b"slow")
+
+    def read_in_new(self, p, o):
+        c = self.client(p)
+        c.request("GET", o.url("/"))
+        return self.read_in(c, 0, 2)
+
+    def test_who_waits_for_a_validation_that_hangs_asks_for_itself(self):
+        go = threading.Event()
+        o = self.origin([storable(b"old", 'ETag: "a"', seconds=0), (go, CLOSE)] +
+                        [reply("304 Not Modified", 'ETag: "a"', "Cache-Control: max-age=60",
+                               length=False)] * 9)
+        p = self.cuttle("collapsed_forwarding on")
+        self.get(p, o.url("/"))
+        first, second = self.client(p), self.client(p)
+        first.request("GET", o.url("/"))
+        o.wait_requests(2)
+        second.request("GET", o.url("/"))
+        self.assertEqual(self.read_in(second, 3.5, 8).body, b"old")
+        go.set()
 
 
 class Together(Scenario):
