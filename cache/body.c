@@ -18,12 +18,13 @@
 #include <pthread.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/ref.h"
 #include "cache/chunk.h"
 
 #define BODY_MAGIC 0xb0d1b0d1u
 
-enum { ROOM_TO_WAKE = BODY_WINDOW / 2, PAST_EXPECTED = 64 };
+enum { PAST_EXPECTED = 64 };
 
 struct body {
     uint32_t magic;
@@ -33,9 +34,10 @@ struct body {
     _Atomic int mode;  /* enum body_mode */
     struct chunk
         *first; /* the oldest chunk held; changes under the lock while FILLING, then never */
-    struct chunk *last; /* the writer's own */
-    uint64_t expected;
+    struct chunk *last;           /* the writer's own */
+    uint64_t expected, lag_bytes; /* lag_bytes: how far behind a reader may be in PASS */
     _Atomic size_t held;
+    _Atomic int64_t moved_ms; /* when something came, or was asked for, last */
     enum fault fault;
     struct span trailer;
     /* --- while FILLING, and until the last of those readers has closed --- */
@@ -66,7 +68,9 @@ body_new(enum body_mode mode, uint64_t expected, struct loop *fill_loop, struct 
     atomic_init(&b->state, BODY_FILLING);
     atomic_init(&b->mode, mode);
     atomic_init(&b->held, mem_size(b));
+    atomic_init(&b->moved_ms, clock_mono_ms());
     b->expected = expected;
+    b->lag_bytes = BODY_LAG;
     pthread_mutex_init(&b->lock, NULL);
     list_init(&b->readers);
     b->fill_loop = fill_loop;
@@ -201,6 +205,7 @@ readers_wake(struct body *b)
 static void
 publish(struct body *b, uint64_t n_bytes)
 {
+    atomic_store_explicit(&b->moved_ms, clock_mono_ms(), memory_order_relaxed);
     atomic_store(&b->published, published_of(b) + n_bytes);
     if (atomic_load(&b->n_waiting) == 0)
         return;
@@ -265,25 +270,61 @@ body_append(struct body *b, struct span bytes)
     }
 }
 
-/* Under the lock: how far the writer is ahead of the reader that counts. Without one it is not. */
-static uint64_t
-lead_bytes(struct body *b)
-{
-    bool keep = body_mode(b) == BODY_KEEP;
-    uint64_t published = atomic_load(&b->published), mark = keep ? 0 : UINT64_MAX;
+/* Where the fastest reader is, and the slowest. */
+struct spread {
+    uint64_t first, last;
+};
 
-    if (b->n_readers == 0)
-        return 0;
+/* Under the lock. false: there is none that counts. */
+static bool
+spread_of(const struct body *b, struct spread *s)
+{
+    *s = (struct spread){0, UINT64_MAX};
+    for (const struct list *l = b->readers.next; l != &b->readers; l = l->next) {
+        const struct body_reader *r = LIST_OWNER(l, struct body_reader, link);
+        uint64_t at = atomic_load(&r->at);
+
+        if (r->background || atomic_load(&r->outrun))
+            continue;
+        s->first = at > s->first ? at : s->first;
+        s->last = at < s->last ? at : s->last;
+    }
+    return s->last != UINT64_MAX;
+}
+
+/* Under the lock: may the writer publish n_bytes more? Without readers it may. */
+static bool
+has_room(const struct body *b, uint64_t n_bytes)
+{
+    uint64_t to = atomic_load(&b->published) + n_bytes;
+    struct spread s;
+
+    if (!spread_of(b, &s))
+        return true;
+    return to <= s.first + BODY_WINDOW &&
+           (body_mode(b) == BODY_KEEP || s.first == s.last || to <= s.last + b->lag_bytes);
+}
+
+/* Under the lock: lets go of those who are too far behind the fastest, of all or of those alone
+ * that can do without. Without the lock they see it when their task runs. */
+static void
+laggards_outrun(struct body *b, bool all)
+{
+    struct spread s;
+
+    if (body_mode(b) != BODY_PASS || !spread_of(b, &s))
+        return;
     for (struct list *l = b->readers.next; l != &b->readers; l = l->next) {
         struct body_reader *r = LIST_OWNER(l, struct body_reader, link);
         uint64_t at = atomic_load(&r->at);
 
-        if (r->background)
+        if (r->background || at == s.first || !(all || r->can_resume) ||
+            published_of(b) < at + b->lag_bytes)
             continue;
-        if (keep ? at > mark : at < mark)
-            mark = at;
+        atomic_store(&r->outrun, true);
+        if (r->task)
+            loop_wake(r->loop, r->task);
     }
-    return published > mark ? published - mark : 0;
 }
 
 bool
@@ -296,7 +337,8 @@ body_wants(struct body *b)
         return true;
     pthread_mutex_lock(&b->lock);
     atomic_store(&b->fill_waits, true); /* before the readers are asked, see the top */
-    wants = lead_bytes(b) < BODY_WINDOW;
+    laggards_outrun(b, false);
+    wants = has_room(b, 1);
     if (wants)
         atomic_store(&b->fill_waits, false);
     pthread_mutex_unlock(&b->lock);
@@ -307,11 +349,22 @@ body_wants(struct body *b)
 static void
 fill_wake(struct body *b)
 {
-    if (!atomic_load(&b->fill_waits) || lead_bytes(b) > ROOM_TO_WAKE)
+    if (!atomic_load(&b->fill_waits) || !has_room(b, BODY_WINDOW / 2))
         return;
+    atomic_store_explicit(&b->moved_ms, clock_mono_ms(), memory_order_relaxed);
     atomic_store(&b->fill_waits, false);
     if (b->fill)
         loop_wake(b->fill_loop, b->fill);
+}
+
+void
+body_outrun_laggards(struct body *b)
+{
+    CHECK_OBJ(b, BODY_MAGIC);
+    pthread_mutex_lock(&b->lock);
+    laggards_outrun(b, true);
+    fill_wake(b);
+    pthread_mutex_unlock(&b->lock);
 }
 
 void
@@ -322,6 +375,8 @@ body_pass(struct body *b)
     CHECK_OBJ(b, BODY_MAGIC);
     pthread_mutex_lock(&b->lock);
     if (body_state(b) == BODY_FILLING && body_mode(b) == BODY_KEEP) {
+        if (published_of(b) > b->lag_bytes)
+            b->lag_bytes = published_of(b);
         dropped = first_chunk_drop(b, b->last);
         atomic_store_explicit(&b->mode, BODY_PASS, memory_order_release);
     }
@@ -509,6 +564,49 @@ body_fault(const struct body *b)
     return body_state(b) == BODY_FAILED ? b->fault : FAULT_NONE;
 }
 
+int64_t
+body_quiet_ms(const struct body *b)
+{
+    if (body_state(b) != BODY_FILLING || atomic_load(&b->fill_waits))
+        return 0;
+    return clock_mono_ms() - atomic_load_explicit(&b->moved_ms, memory_order_relaxed);
+}
+
+/* Under the lock the chunks stay, even if the body turns from KEEP to PASS just now. */
+static bool
+chunks_match(const struct body *b, uint64_t at, struct span bytes)
+{
+    const struct chunk *c = b->first;
+
+    if (c == NULL || at < c->at || at + bytes.n > published_of(b))
+        return bytes.n == 0;
+    for (; bytes.n; c = chunk_next(c)) {
+        uint64_t skip = at - c->at;
+        size_t n;
+
+        if (skip >= c->room)
+            continue;
+        n = c->room - skip < bytes.n ? (size_t)(c->room - skip) : bytes.n;
+        if (c->file || memcmp(chunk_bytes(c) + skip, bytes.at, n) != 0)
+            return false;
+        at += n;
+        bytes = span_skip(bytes, n);
+    }
+    return true;
+}
+
+bool
+body_matches(struct body *b, uint64_t at, struct span bytes)
+{
+    bool matches;
+
+    CHECK_OBJ(b, BODY_MAGIC);
+    pthread_mutex_lock(&b->lock);
+    matches = chunks_match(b, at, bytes);
+    pthread_mutex_unlock(&b->lock);
+    return matches;
+}
+
 struct span
 body_trailer(const struct body *b)
 {
@@ -577,6 +675,7 @@ body_reader_open(struct body_reader *r, struct body *b, uint64_t from, struct lo
     r->loop = loop;
     r->task = task;
     r->waiting = r->registered = false;
+    atomic_init(&r->outrun, false);
     opened =
         body_state(b) == BODY_FILLING ? open_while_filling(r, b, from) : cursor_set(r, b, from);
     if (!opened) {
@@ -709,6 +808,24 @@ body_reader_consume(struct body_reader *r, size_t n_bytes)
     pthread_mutex_lock(&b->lock);
     fill_wake(b);
     pthread_mutex_unlock(&b->lock);
+}
+
+uint64_t
+body_reader_at(const struct body_reader *r)
+{
+    return atomic_load_explicit(&r->at, memory_order_relaxed);
+}
+
+bool
+body_reader_is_outrun(const struct body_reader *r)
+{
+    return atomic_load_explicit(&r->outrun, memory_order_relaxed);
+}
+
+bool
+body_reader_is_at_end(const struct body_reader *r)
+{
+    return atomic_load_explicit(&r->at, memory_order_relaxed) >= published_of(r->body);
 }
 
 static void

@@ -31,7 +31,8 @@ shard_entry_cost(const struct entry *e)
 bool
 shard_entry_is_usable(const struct entry *e)
 {
-    return body_mode(e->body) == BODY_KEEP && body_state(e->body) != BODY_FAILED;
+    return body_mode(e->body) == BODY_KEEP && body_state(e->body) != BODY_FAILED &&
+           body_quiet_ms(e->body) < STORE_PATIENCE_MS; /* nobody joins a fetch that hangs */
 }
 
 bool

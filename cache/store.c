@@ -5,8 +5,8 @@
  * comes for a key is not for all. Under the lock there are only straight lines over one node
  * (shard.c).
  *
- * An entry can turn useless behind our back (its fill fails, its body becomes too large to keep)
- * before its owner withdraws it; so the body is asked at each lookup. */
+ * An entry can turn useless behind our back (its fill fails or hangs, its body becomes too large to
+ * keep) before its owner withdraws it; so the body is asked at each lookup. */
 #include "cache/store.h"
 
 #include "base/check.h"

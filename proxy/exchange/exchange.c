@@ -155,6 +155,7 @@ exchange_finish(struct exchange *x)
     x->life = LIFE_FINISHED;
     if (x->cause == CAUSE_CLIENT)
         outcome_log(x);
+    rest_end(x);
     fill_release(&x->hop.fill); /* it borrows the request body, which the client frees now */
     x->body = NULL;
     if (x->drive == DRIVE_STILL)

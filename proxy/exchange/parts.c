@@ -62,6 +62,10 @@ parts_begin(struct exchange *x)
 void
 parts_change_request(struct exchange *x, struct fields *f)
 {
+    if (x->cause == CAUSE_REST) {
+        rest_change_request(x, f);
+        return;
+    }
     if (!x->look.part && !x->ranges.whole_asked && x->cause == CAUSE_CLIENT)
         return;
     fields_remove(f, FIELD_RANGE);

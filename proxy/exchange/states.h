@@ -46,17 +46,23 @@ enum how { /* where the response came from: log tag and Cache-Status derive from
            HOWS
 };
 
-struct entry_source { /* a body reader as a source, cut to a range */
+struct entry_source { /* a body reader as a source, cut to a range; `answer.out` of an exchange */
     struct source source;
     struct body_reader reader;
-    uint64_t skip; /* bytes to let pass first */
-    uint64_t left; /* bytes still to give, UINT64_MAX: to the end */
-    bool open;
+    uint64_t skip;  /* bytes to let pass first */
+    uint64_t left;  /* bytes still to give, UINT64_MAX: to the end */
+    bool open;      /* else the rest is being fetched, or `source.fault` says why not */
+    bool own_fetch; /* which then goes on here */
+    bool compares;  /* what is let pass, with what was sent */
 };
 
 #define RANGES_MAX 16 /* of one request; with more it gets the whole (RFC 9110 section 14.2) */
 
-enum cause { CAUSE_CLIENT, CAUSE_BACKGROUND }; /* nobody waits for the answer of the latter */
+enum cause {
+    CAUSE_CLIENT,
+    CAUSE_BACKGROUND, /* nobody waits for the answer */
+    CAUSE_REST        /* another exchange does: see rest.c */
+};
 enum life { LIFE_OPEN, LIFE_RESPONDED, LIFE_FINISHED };
 
 /* What the driver is doing: a step asked for from inside a step only notes the wish. */
@@ -124,6 +130,13 @@ struct exchange_answer {
     const char *unstored; /* why it was not stored */
 };
 
+struct exchange_rest {   /* what another fetch must bring of a response: see rest.c */
+    struct exchange *by; /* for us */
+    struct exchange *of; /* for that one, we */
+    uint64_t from, end;  /* of the representation; end: UINT64_MAX: to its end */
+    bool resumes;        /* by a strong validator */
+};
+
 enum ending { ENDING_NONE, ENDING_WHOLE, ENDING_ABORTED, ENDING_TIMED_OUT };
 
 struct exchange_tally {
@@ -160,6 +173,7 @@ struct exchange {
     struct exchange_lookup look;
     struct exchange_hop hop;
     struct exchange_answer answer;
+    struct exchange_rest rest;
     struct exchange_tally tally;
     struct exchange_tunnel tunnel;
 };
@@ -197,6 +211,18 @@ struct selected exchange_selected(const struct head *h);
 bool entry_source_open(struct entry_source *s, struct entry *e, uint64_t from, uint64_t n_bytes,
                        struct loop *l, struct loop_task *wake);
 void entry_source_close(struct entry_source *s);
+/* A closed one goes on from e, a fetch of its own, where skip bytes come first. compares: those
+ * must be the same as in the entry it was opened with. */
+void entry_source_go_on(struct entry_source *s, struct entry *e, uint64_t skip, bool compares);
+
+/* rest.c: a response that shares a fetch goes on by another */
+bool rest_may_resume(const struct exchange *x);   /* from any byte on */
+bool rest_may_leave(const struct exchange *x);    /* when that fetch hangs */
+enum source_state rest_begin(struct exchange *x); /* WAIT, or FAULT: it cannot */
+void rest_change_request(struct exchange *y, struct fields *f);
+enum step rest_judge(struct exchange *y);
+void rest_end(struct exchange *x);                /* it finishes */
+uint64_t answer_length(const struct exchange *x); /* step_judge.c: of the body that comes */
 
 /* parts.c: what is stored of it in parts, and which part is wanted */
 void parts_begin(struct exchange *x); /* reads Range: sets ranges.field and whole_asked */

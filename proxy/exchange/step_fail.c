@@ -12,7 +12,7 @@ step_fail(struct exchange *x)
     struct buf page = {0}, *extra = &x->env->head;
     char date[DATE_TEXT_MAX];
 
-    if (x->cause == CAUSE_BACKGROUND) {
+    if (x->cause != CAUSE_CLIENT) {
         exchange_finish(x);
         return STEP_DONE;
     }

@@ -66,7 +66,7 @@ fields_to_send(struct exchange *x, bool upgrade)
     if (x->context->policy->request.via)
         forwarding_add_via(&f, &x->context->arena, x->context->request.minor,
                            x->context->policy->pseudonym);
-    if (x->cause == CAUSE_CLIENT)
+    if (x->cause != CAUSE_BACKGROUND)
         forwarding_add_client(&f, &x->context->arena, x->context->policy->request.forwarded_for,
                               peer_text(x));
     if (upgrade) {

@@ -243,8 +243,8 @@ judge_head(struct exchange *x)
     entry_unref(&stored);
 }
 
-static uint64_t
-expected_length(const struct exchange *x)
+uint64_t
+answer_length(const struct exchange *x)
 {
     switch (x->hop.framing->how) {
     case FRAMING_LENGTH:
@@ -450,7 +450,7 @@ ask_plainly(struct exchange *x)
 static enum step
 judge_answer(struct exchange *x)
 {
-    uint64_t length = expected_length(x);
+    uint64_t length = answer_length(x);
     struct response_head r = cleaned(x);
     struct arrival a = {.r = &r, .length = length, .announced = announced_length(x, length)};
     unsigned status = x->hop.response->status;
@@ -470,6 +470,8 @@ judge(struct exchange *x)
 {
     struct entry *old;
 
+    if (x->cause == CAUSE_REST)
+        return rest_judge(x);
     invalidate(x);
     judge_head(x);
     if (x->hop.n_variants && x->hop.response->status == 304)

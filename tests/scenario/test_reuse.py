@@ -12,7 +12,8 @@ import time
 import unittest
 
 import harness
-from harness import CLOSE, Client, Incomplete, Scenario, pattern, reply, storable, together
+from harness import (CLOSE, Client, Incomplete, Scenario, chunks, pattern, reply, storable,
+                     together)
 
 BIG = "maximum_object_size 16 MB\nmaximum_object_size_in_memory 16 MB"
 
@@ -305,6 +306,121 @@ class Patience(Scenario):
         second.request("GET", o.url("/"))
         self.assertEqual(self.read_in(second, 3.5, 8).body, b"old")
         go.set()
+
+
+class Halves(Scenario):
+    """A fetch stops in the middle of the body: those who share it go on by another where that can
+    bring the very same bytes, and end visibly where it cannot."""
+    BODY = pattern(200_000)
+    AT = 100_000
+    TAG = 'ETag: "v1"'
+
+    def share(self, then, *fields, ask=(), more=(), sends_length=True):
+        """A fetch that stops half-way, and one who shares it: what the latter gets (None: the
+        response broke off), and what the origin was asked then. The first client gets all."""
+        go = threading.Event()
+        control = () if any("Control" in f for f in fields) else ("Cache-Control: max-age=60",)
+        if sends_length:
+            whole = reply("200 OK", *control, *fields, body=self.BODY)
+            cut = len(whole) - len(self.BODY) + self.AT
+            first = (whole[:cut], go, whole[cut:])
+        else:
+            first = (reply("200 OK", *control, "Transfer-Encoding: chunked", *fields),
+                     chunks(self.BODY[:self.AT], last=False), go, chunks(self.BODY[self.AT:]))
+        o = self.origin([first, then])
+        p = self.cuttle("collapsed_forwarding on", BIG)
+        leader, other = self.client(p), self.client(p)
+        leader.request("GET", o.url("/"))
+        leader.read_until("\r\n\r\n")
+        other.request("GET", o.url("/"), *ask)
+        began = time.monotonic()
+        try:
+            got = other.read_response()
+        except Incomplete:
+            got = None
+        self.took_s = time.monotonic() - began
+        asked = o.requests[1] if len(o.requests) > 1 else None
+        for c in more:
+            c(p, o)
+        go.set()
+        self.assertEqual(len(leader.read_exactly(self.AT)), self.AT)
+        return got, asked
+
+    def rest(self, tag=TAG, whole=200_000):
+        def answer(q):
+            first, last = q.field("Range")[6:].split("-")
+            first, last = int(first), int(last or whole - 1)
+            return reply("206 Partial Content", tag,
+                         "Content-Range: bytes %d-%d/%d" % (first, last, whole),
+                         body=pattern(whole)[first:last + 1])
+        return answer
+
+    def test_the_rest_comes_by_a_range_where_there_is_a_strong_validator(self):
+        for sends_length in (True, False):
+            got, asked = self.share(self.rest(), self.TAG, sends_length=sends_length)
+            self.assertEqual(got.body, self.BODY)
+            self.assertEqual((asked.field("Range"), asked.field("If-Range")),
+                             ("bytes=%d-" % self.AT, '"v1"'))
+            self.assertTrue(4 < self.took_s < 9, self.took_s)
+
+    def test_an_origin_that_knows_no_ranges_sends_the_whole_once_more(self):
+        got, asked = self.share(storable(self.BODY, self.TAG), self.TAG)
+        self.assertEqual(got.body, self.BODY)
+
+    def test_of_a_range_only_what_is_missing_is_asked_for(self):
+        got, asked = self.share(self.rest(), self.TAG, ask=["Range: bytes=50000-149999"])
+        self.assertEqual((got.status, got.body), (206, self.BODY[50_000:150_000]))
+        self.assertEqual(asked.field("Range"), "bytes=100000-149999")
+
+    def test_without_a_validator_what_comes_is_compared_with_what_was_sent(self):
+        got, asked = self.share(storable(self.BODY))
+        self.assertEqual((got.body, asked.field("Range")), (self.BODY, None))
+        newer = self.BODY[:150_000] + bytes(50_000)
+        got, _ = self.share(storable(newer))
+        self.assertEqual(got.body, newer, "one version, and that whole")
+
+    def test_another_version_is_never_joined_to_the_beginning(self):
+        other = bytes(50_000) + self.BODY[50_000:]
+        cases = (((self.TAG,), storable(other, 'ETag: "v2"')),
+                 ((self.TAG,), self.rest('ETag: "v2"')), ((self.TAG,), self.rest(whole=200_001)),
+                 ((self.TAG,), storable(self.BODY, 'ETag: W/"v1"')),
+                 ((), storable(other)), ((), storable(self.BODY[:-1])),
+                 ((), storable(self.BODY, "Content-Type: text/x")),
+                 ((), reply("503 Busy", body=self.BODY)))
+        got = together(len(cases), lambda i: self.share(cases[i][1], *cases[i][0])[0])
+        self.assertEqual(got, [None] * len(cases))
+
+    def test_who_comes_later_does_not_join_it(self):
+        def newcomer(p, o):
+            began = time.monotonic()
+            self.assertEqual(self.get(p, o.url("/")).body, self.BODY)
+            self.assertLess(time.monotonic() - began, 2)
+        got, _ = self.share(lambda q: self.rest()(q) if q.field("Range")
+                            else storable(self.BODY, self.TAG), self.TAG, more=[newcomer])
+        self.assertEqual(got.body, self.BODY)
+
+    def test_pauses_that_are_short_disturb_nobody(self):
+        whole = storable(self.BODY, self.TAG)
+        o = self.origin((whole[:50_000], 3, whole[50_000:90_000], 3, whole[90_000:]))
+        p = self.cuttle("collapsed_forwarding on", BIG)
+        got = together(3, lambda i: self.get(p, o.url("/")))
+        self.assertEqual([r.body == self.BODY for r in got], [True] * 3)
+        self.assertEqual(len(o.requests), 1)
+
+    def test_a_client_that_leaves_while_its_rest_is_fetched_takes_it_along(self):
+        go = threading.Event()
+        whole = storable(self.BODY, self.TAG)
+        o = self.origin([(whole[:self.AT], go, whole[self.AT:]), (go, CLOSE)])
+        p = self.cuttle("collapsed_forwarding on", BIG)
+        leader, other = self.client(p), self.client(p)
+        leader.request("GET", o.url("/"))
+        leader.read_until("\r\n\r\n")
+        other.request("GET", o.url("/"))
+        o.wait_requests(2)
+        other.reset()
+        go.set()
+        self.assertEqual(leader.read_exactly(200_000), self.BODY)
+        self.assertTrue(p.is_running())
 
 
 class Together(Scenario):
