@@ -152,12 +152,27 @@ step_lookup(struct exchange *x)
     return decide(x);
 }
 
+/* It hangs, or is so slow that the origin is faster. */
+static void
+leave_disk(void *owner)
+{
+    struct exchange *x = owner;
+
+    tier_read_cancel(&x->look.disk);
+    (void)exchange_next(x, LOOKUP);
+    exchange_resume(x);
+}
+
 /* What is kept of it is for others from now on; a body that passes waits for its reader. */
 enum step
 step_disk(struct exchange *x)
 {
-    if (!tier_read_is_done(x->look.disk))
+    if (!tier_read_is_done(x->look.disk)) {
+        if (!x->context->cc.only_if_cached && !x->context->policy->request.reuse.offline)
+            exchange_wait_at_most(x, STORE_PATIENCE_MS, leave_disk);
         return STEP_WAIT;
+    }
+    loop_timer_stop(&x->patience);
     x->look.stored = tier_read_entry(x->look.disk);
     if (!x->look.stored) {
         tier_read_cancel(&x->look.disk);
