@@ -111,8 +111,16 @@ exchange_drop_store(struct exchange *x)
     tier_read_cancel(&x->look.disk);
     if (x->look.part)
         entry_unref(&x->look.part);
+    exchange_drop_variants(x);
+}
+
+void
+exchange_drop_variants(struct exchange *x)
+{
     while (x->hop.n_variants)
         entry_unref(&x->hop.variants[--x->hop.n_variants]);
+    if (x->hop.conditions == CONDITIONS_OURS)
+        x->hop.conditions = CONDITIONS_NONE;
 }
 
 static void

@@ -202,6 +202,8 @@ void exchange_respond(struct exchange *x, const struct outgoing *o);
 void exchange_respond_text(struct exchange *x, unsigned status, struct buf *extra, struct span text,
                            bool close);
 void exchange_drop_store(struct exchange *x); /* ticket, waiter, stored entries */
+/* The next request goes without the validators of what is stored. */
+void exchange_drop_variants(struct exchange *x);
 bool exchange_is_head(const struct exchange *x);
 bool exchange_from_store(const struct exchange *x); /* is the answer ours to cut and to judge? */
 struct selected exchange_selected(const struct head *h);
@@ -217,6 +219,7 @@ void entry_source_go_on(struct entry_source *s, struct entry *e, uint64_t skip, 
 
 /* rest.c: a response that shares a fetch goes on by another */
 bool rest_may_resume(const struct exchange *x);   /* from any byte on */
+bool rest_shares(const struct exchange *x);       /* its fetch is not its own */
 bool rest_may_leave(const struct exchange *x);    /* when that fetch hangs */
 enum source_state rest_begin(struct exchange *x); /* WAIT, or FAULT: it cannot */
 void rest_change_request(struct exchange *y, struct fields *f);

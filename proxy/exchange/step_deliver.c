@@ -119,11 +119,15 @@ open_reader(struct exchange *x, uint64_t from, uint64_t n_bytes)
     return open;
 }
 
-/* The bytes are no longer kept (the body outgrew the store while we waited): fetch it ourselves. */
+/* The bytes are no longer kept (the body outgrew the store while we waited): fetch it ourselves,
+ * and without our conditions, which a 304 for the same lost bytes would answer. */
 static enum step
 too_late(struct exchange *x)
 {
     entry_unref(&x->answer.entry);
+    exchange_drop_variants(x);
+    x->answer.freshened = false;
+    x->answer.cookies = SPAN_NONE;
     x->look.sharing = SHARING_NEVER;
     x->answer.how = HOW_NONE;
     x->look.may_store = false;

@@ -437,8 +437,7 @@ static enum step
 ask_plainly(struct exchange *x)
 {
     drop_fill(x);
-    while (x->hop.n_variants)
-        entry_unref(&x->hop.variants[--x->hop.n_variants]);
+    exchange_drop_variants(x);
     if (x->look.part) {
         store_withdraw(x->env->store, x->look.part);
         entry_unref(&x->look.part);

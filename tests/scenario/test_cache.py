@@ -549,6 +549,25 @@ class Speeds(Scenario):
         self.assertEqual(hashes, [self.body_hash] * 2)
         self.assertEqual(len(o.requests), 1)
 
+    def test_a_304_for_a_body_that_has_outgrown_the_memory_meanwhile_is_asked_for_anew(self):
+        """Without our validators: another 304 would only say the same."""
+        body = pattern(4 << 20)
+        head = reply("200 OK", "Cache-Control: max-age=0", 'ETag: "a"', "Transfer-Encoding: chunked")
+
+        def answer(q):
+            if q.field("If-None-Match"):
+                return (2, reply("304 Not Modified", 'ETag: "a"', length=False))
+            return (head, chunks(body[:1 << 20], last=False), 1, chunks(body[1 << 20:]))
+        o = self.origin(answer)
+        p = self.cuttle(self.LIMITS)
+        first, second = self.client(p), self.client(p)
+        first.request("GET", o.url("/"))
+        first.read_until("\r\n\r\n")
+        second.request("GET", o.url("/"))
+        self.assertEqual(self.read(first), self.hash_of([body]))
+        self.assertEqual(second.read_response().body, body)
+        self.assertEqual([q.field("If-None-Match") for q in o.requests], [None, '"a"', None])
+
     def test_the_memory_for_the_slow_one_is_bounded(self):
         for fields in (['ETag: "a"'], []):
             o = self.origin(self.stream(*fields))
