@@ -87,7 +87,8 @@ void body_append(struct body *b, struct span bytes); /* copies and publishes */
 void body_append_chunk(struct body *b, struct chunk **held, size_t skip, size_t n_bytes);
 void body_append_file(struct body *b, const struct body_file *f); /* f: copied; PASS */
 bool body_wants(struct body *b); /* false: stop reading the origin, the task will be woken */
-/* The fill has waited for room for BODY_LAGGARD_MS; its task is woken if there is some now. */
+/* Called when somebody has waited for BODY_LAGGARD_MS: if it is for room, those who do not make any
+ * are outrun, and the fill's task is woken. Any thread. */
 void body_outrun_laggards(struct body *b);
 void body_pass(struct body *b); /* KEEP -> PASS: too large to keep */
 void

@@ -96,7 +96,8 @@ body_outrun_laggards(struct body *b)
 {
     CHECK_OBJ(b, BODY_MAGIC);
     pthread_mutex_lock(&b->lock);
-    laggards_outrun(b, true);
+    if (atomic_load(&b->fill_waits))
+        laggards_outrun(b, true);
     body_fill_wake(b);
     pthread_mutex_unlock(&b->lock);
 }

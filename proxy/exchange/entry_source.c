@@ -34,7 +34,7 @@ skip_some(struct entry_source *s, struct iovec *runs, int max, int *n)
     return state;
 }
 
-/* Nothing has come for a while. */
+/* Nothing has come for a while: from the fetch, or because of another reader who makes no room. */
 static void
 waited_long(void *owner)
 {
@@ -42,9 +42,10 @@ waited_long(void *owner)
     struct entry_source *s = &x->answer.out;
     int64_t quiet_ms;
 
-    if (!s->open || !body_reader_is_at_end(&s->reader) || !rest_may_leave(x))
+    if (!s->open || !body_reader_is_at_end(&s->reader))
         return;
-    quiet_ms = body_quiet_ms(s->reader.body);
+    body_outrun_laggards(s->reader.body);
+    quiet_ms = rest_may_leave(x) ? body_quiet_ms(s->reader.body) : 0;
     if (quiet_ms < STORE_PATIENCE_MS)
         exchange_wait_at_most(x, STORE_PATIENCE_MS - quiet_ms, waited_long);
     else if (rest_begin(x) == SOURCE_FAULT) {
@@ -60,7 +61,7 @@ next_runs(struct entry_source *s, struct iovec *runs, int max, int *n)
 
     if (state == SOURCE_DATA)
         state = body_reader_peek(&s->reader, runs, max, n);
-    if (state == SOURCE_WAIT && rest_may_leave(exchange_of(s)))
+    if (state == SOURCE_WAIT && rest_shares(exchange_of(s)))
         exchange_wait_at_most(exchange_of(s), STORE_PATIENCE_MS, waited_long);
     return state;
 }

@@ -46,13 +46,16 @@ may_compare(const struct exchange *x)
     return may_ask_origin(x) && !e->part && !x->answer.out.skip && body_mode(e->body) == BODY_KEEP;
 }
 
-/* Who fetches for itself has nothing better to turn to, nor has who reads from a slow disk what the
- * origin cannot go on with. */
+bool
+rest_shares(const struct exchange *x)
+{
+    return !x->hop.fill && !x->answer.out.own_fetch;
+}
+
+/* Who reads from a slow disk what the origin cannot go on with has nothing better to turn to. */
 bool
 rest_may_leave(const struct exchange *x)
 {
-    if (x->hop.fill || x->answer.out.own_fetch)
-        return false;
     return rest_may_resume(x) || (may_ask_origin(x) && x->answer.how != HOW_DISK_HIT);
 }
 

@@ -308,6 +308,25 @@ class Patience(Scenario):
         go.set()
 
 
+class HangingInBackground(Scenario):
+    def test_a_validation_in_the_background_that_hangs_delays_nobody_for_long(self):
+        """While stale may go out it does; later one fetch of one's own brings what is new."""
+        go = threading.Event()
+        o = self.origin([storable(b"old", "Cache-Control: stale-while-revalidate=2", seconds=1),
+                         (go, CLOSE), storable(b"new")])
+        p = self.cuttle()
+        self.get(p, o.url("/"))
+        time.sleep(2.1)
+        for _ in range(2):
+            self.assertEqual(self.get(p, o.url("/")).body, b"old")
+        o.wait_requests(2)
+        time.sleep(2.1)
+        began = time.monotonic()
+        self.assertEqual(self.get(p, o.url("/")).body, b"new")
+        self.assertLess(time.monotonic() - began, 6)
+        go.set()
+
+
 class Halves(Scenario):
     """A fetch stops in the middle of the body: those who share it go on by another where that can
     bring the very same bytes, and end visibly where it cannot."""
