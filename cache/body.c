@@ -13,46 +13,11 @@
  *     published / n_waiting      does a reader wait for these bytes?
  *     reader's at / fill_waits   does the fill wait for this room?
  * The lock is only taken when the answer is yes, and the one who takes it looks again. */
-#include "cache/body.h"
-
-#include <pthread.h>
-
 #include "base/check.h"
-#include "base/ref.h"
-#include "cache/chunk.h"
+#include "base/clock.h"
+#include "cache/body_private.h"
 
-#define BODY_MAGIC 0xb0d1b0d1u
-
-enum { ROOM_TO_WAKE = BODY_WINDOW / 2, PAST_EXPECTED = 64 };
-
-struct body {
-    uint32_t magic;
-    struct ref refs;
-    _Atomic uint64_t published;
-    _Atomic int state; /* enum body_state */
-    _Atomic int mode;  /* enum body_mode */
-    struct chunk
-        *first; /* the oldest chunk held; changes under the lock while FILLING, then never */
-    struct chunk *last; /* the writer's own */
-    uint64_t expected;
-    _Atomic size_t held;
-    enum fault fault;
-    struct span trailer;
-    /* --- while FILLING, and until the last of those readers has closed --- */
-    pthread_mutex_t lock;
-    struct list readers;
-    unsigned n_readers;
-    _Atomic unsigned n_waiting;
-    _Atomic bool fill_waits;
-    struct loop *fill_loop;
-    struct loop_task *fill;
-};
-
-static uint64_t
-published_of(const struct body *b)
-{
-    return atomic_load_explicit(&b->published, memory_order_acquire);
-}
+enum { PAST_EXPECTED = 64 };
 
 /* ---- life ---- */
 
@@ -66,7 +31,9 @@ body_new(enum body_mode mode, uint64_t expected, struct loop *fill_loop, struct 
     atomic_init(&b->state, BODY_FILLING);
     atomic_init(&b->mode, mode);
     atomic_init(&b->held, mem_size(b));
+    atomic_init(&b->moved_ms, clock_mono_ms());
     b->expected = expected;
+    b->lag_bytes = BODY_LAG;
     pthread_mutex_init(&b->lock, NULL);
     list_init(&b->readers);
     b->fill_loop = fill_loop;
@@ -201,6 +168,7 @@ readers_wake(struct body *b)
 static void
 publish(struct body *b, uint64_t n_bytes)
 {
+    atomic_store_explicit(&b->moved_ms, clock_mono_ms(), memory_order_relaxed);
     atomic_store(&b->published, published_of(b) + n_bytes);
     if (atomic_load(&b->n_waiting) == 0)
         return;
@@ -265,55 +233,6 @@ body_append(struct body *b, struct span bytes)
     }
 }
 
-/* Under the lock: how far the writer is ahead of the reader that counts. Without one it is not. */
-static uint64_t
-lead_bytes(struct body *b)
-{
-    bool keep = body_mode(b) == BODY_KEEP;
-    uint64_t published = atomic_load(&b->published), mark = keep ? 0 : UINT64_MAX;
-
-    if (b->n_readers == 0)
-        return 0;
-    for (struct list *l = b->readers.next; l != &b->readers; l = l->next) {
-        struct body_reader *r = LIST_OWNER(l, struct body_reader, link);
-        uint64_t at = atomic_load(&r->at);
-
-        if (r->background)
-            continue;
-        if (keep ? at > mark : at < mark)
-            mark = at;
-    }
-    return published > mark ? published - mark : 0;
-}
-
-bool
-body_wants(struct body *b)
-{
-    bool wants;
-
-    CHECK_OBJ(b, BODY_MAGIC);
-    if (published_of(b) < BODY_WINDOW)
-        return true;
-    pthread_mutex_lock(&b->lock);
-    atomic_store(&b->fill_waits, true); /* before the readers are asked, see the top */
-    wants = lead_bytes(b) < BODY_WINDOW;
-    if (wants)
-        atomic_store(&b->fill_waits, false);
-    pthread_mutex_unlock(&b->lock);
-    return wants;
-}
-
-/* Under the lock. Half a window, so that the fill is not woken for every few bytes. */
-static void
-fill_wake(struct body *b)
-{
-    if (!atomic_load(&b->fill_waits) || lead_bytes(b) > ROOM_TO_WAKE)
-        return;
-    atomic_store(&b->fill_waits, false);
-    if (b->fill)
-        loop_wake(b->fill_loop, b->fill);
-}
-
 void
 body_pass(struct body *b)
 {
@@ -322,6 +241,8 @@ body_pass(struct body *b)
     CHECK_OBJ(b, BODY_MAGIC);
     pthread_mutex_lock(&b->lock);
     if (body_state(b) == BODY_FILLING && body_mode(b) == BODY_KEEP) {
+        if (published_of(b) > b->lag_bytes)
+            b->lag_bytes = published_of(b);
         dropped = first_chunk_drop(b, b->last);
         atomic_store_explicit(&b->mode, BODY_PASS, memory_order_release);
     }
@@ -509,231 +430,51 @@ body_fault(const struct body *b)
     return body_state(b) == BODY_FAILED ? b->fault : FAULT_NONE;
 }
 
+int64_t
+body_quiet_ms(const struct body *b)
+{
+    if (body_state(b) != BODY_FILLING || atomic_load(&b->fill_waits))
+        return 0;
+    return clock_mono_ms() - atomic_load_explicit(&b->moved_ms, memory_order_relaxed);
+}
+
+/* Under the lock the chunks stay, even if the body turns from KEEP to PASS just now. */
+static bool
+chunks_match(const struct body *b, uint64_t at, struct span bytes)
+{
+    const struct chunk *c = b->first;
+
+    if (c == NULL || at < c->at || at + bytes.n > published_of(b))
+        return bytes.n == 0;
+    for (; bytes.n; c = chunk_next(c)) {
+        uint64_t skip = at - c->at;
+        size_t n;
+
+        if (skip >= c->room)
+            continue;
+        n = c->room - skip < bytes.n ? (size_t)(c->room - skip) : bytes.n;
+        if (c->file || memcmp(chunk_bytes(c) + skip, bytes.at, n) != 0)
+            return false;
+        at += n;
+        bytes = span_skip(bytes, n);
+    }
+    return true;
+}
+
+bool
+body_matches(struct body *b, uint64_t at, struct span bytes)
+{
+    bool matches;
+
+    CHECK_OBJ(b, BODY_MAGIC);
+    pthread_mutex_lock(&b->lock);
+    matches = chunks_match(b, at, bytes);
+    pthread_mutex_unlock(&b->lock);
+    return matches;
+}
+
 struct span
 body_trailer(const struct body *b)
 {
     return body_state(b) == BODY_COMPLETE ? b->trailer : SPAN_NONE;
-}
-
-/* ---- a reader ---- */
-
-/* Puts the cursor on the chunk with byte `from`, or on the last one before it. */
-static bool
-cursor_set(struct body_reader *r, const struct body *b, uint64_t from)
-{
-    struct chunk *c = b->first, *next;
-
-    r->chunk = c;
-    r->chunk_at = (size_t)from;
-    if (c == NULL)
-        return true;
-    if (from < c->at)
-        return false;
-    while (from >= chunk_end(c) && (next = chunk_next(c)) != NULL)
-        c = next;
-    r->chunk = c;
-    r->chunk_at = (size_t)(from - c->at);
-    return true;
-}
-
-static bool
-open_registered(struct body_reader *r, struct body *b, uint64_t from)
-{
-    if (!cursor_set(r, b, from))
-        return false;
-    if (r->chunk)
-        ref_take(&r->chunk->refs);
-    r->registered = true;
-    list_push_back(&b->readers, &r->link);
-    b->n_readers += !r->background;
-    fill_wake(b); /* it may be ahead of those the fill waits for */
-    return true;
-}
-
-static bool
-open_while_filling(struct body_reader *r, struct body *b, uint64_t from)
-{
-    bool opened;
-
-    pthread_mutex_lock(&b->lock);
-    if (body_state(b) == BODY_FILLING)
-        opened = open_registered(r, b, from);
-    else
-        opened = cursor_set(r, b, from);
-    pthread_mutex_unlock(&b->lock);
-    return opened;
-}
-
-bool
-body_reader_open(struct body_reader *r, struct body *b, uint64_t from, struct loop *loop,
-                 struct loop_task *task)
-{
-    bool opened;
-
-    CHECK_OBJ(b, BODY_MAGIC);
-    CHECK(r->body == NULL);
-    list_init(&r->link);
-    atomic_store_explicit(&r->at, from, memory_order_relaxed);
-    r->loop = loop;
-    r->task = task;
-    r->waiting = r->registered = false;
-    opened =
-        body_state(b) == BODY_FILLING ? open_while_filling(r, b, from) : cursor_set(r, b, from);
-    if (!opened) {
-        r->chunk = NULL;
-        return false;
-    }
-    body_ref(b);
-    r->body = b;
-    return true;
-}
-
-/* false: something came in between, there is nothing to wait for. */
-static bool
-wait_begin(struct body_reader *r, uint64_t at)
-{
-    struct body *b = r->body;
-    bool waits;
-
-    pthread_mutex_lock(&b->lock);
-    if (!r->waiting)
-        atomic_fetch_add(&b->n_waiting, 1); /* before looking again, see the top */
-    waits = body_state(b) == BODY_FILLING && atomic_load(&b->published) <= at;
-    if (!waits)
-        atomic_fetch_sub(&b->n_waiting, 1);
-    r->waiting = waits;
-    pthread_mutex_unlock(&b->lock);
-    return waits;
-}
-
-/* There was nothing at `at`. The last bytes are published before the end is. */
-static enum source_state
-nothing_there(struct body_reader *r, uint64_t at, uint64_t *published)
-{
-    enum body_state state = body_state(r->body);
-
-    if (state == BODY_FILLING) {
-        if (wait_begin(r, at))
-            return SOURCE_WAIT;
-        state = body_state(r->body);
-    }
-    *published = published_of(r->body);
-    if (at < *published)
-        return SOURCE_DATA;
-    return state == BODY_COMPLETE ? SOURCE_END : SOURCE_FAULT;
-}
-
-static void
-cursor_move(struct body_reader *r)
-{
-    struct chunk *next;
-
-    while (r->chunk_at >= r->chunk->room && (next = chunk_next(r->chunk)) != NULL) {
-        r->chunk_at -= r->chunk->room;
-        if (r->registered) {
-            ref_take(&next->refs);
-            chunk_unref(&r->chunk);
-        }
-        r->chunk = next;
-    }
-}
-
-/* Alone: it leaves another way than bytes in memory. */
-static int
-file_lend(struct body_reader *r, uint64_t n_bytes, struct iovec *run)
-{
-    uint64_t left = r->chunk->room - r->chunk_at;
-
-    r->file_fd = r->chunk->file->fd;
-    r->file_at = r->chunk->file->at + r->chunk_at;
-    *run = (struct iovec){NULL, (size_t)(left < n_bytes ? left : n_bytes)};
-    return 1;
-}
-
-static int
-runs_lend(struct body_reader *r, uint64_t n_bytes, struct iovec *runs, int max)
-{
-    const struct chunk *c = r->chunk;
-    size_t at = r->chunk_at;
-    int n = 0;
-
-    if (c->file)
-        return file_lend(r, n_bytes, runs);
-    for (; n < max && n_bytes && !c->file; c = chunk_next(c), at = 0) {
-        size_t run = c->room - at < n_bytes ? c->room - at : (size_t)n_bytes;
-
-        runs[n].iov_base = chunk_bytes(c) + at;
-        runs[n++].iov_len = run;
-        n_bytes -= run;
-    }
-    return n;
-}
-
-enum source_state
-body_reader_peek(struct body_reader *r, struct iovec *runs, int max, int *n)
-{
-    uint64_t at = atomic_load_explicit(&r->at, memory_order_relaxed);
-    uint64_t published = published_of(r->body);
-
-    *n = 0;
-    if (at >= published) {
-        enum source_state state = nothing_there(r, at, &published);
-
-        if (state != SOURCE_DATA)
-            return state;
-    }
-    cursor_move(r);
-    *n = runs_lend(r, published - at, runs, max);
-    return SOURCE_DATA;
-}
-
-void
-body_reader_consume(struct body_reader *r, size_t n_bytes)
-{
-    uint64_t at = atomic_load_explicit(&r->at, memory_order_relaxed) + n_bytes;
-    struct body *b = r->body;
-
-    CHECK_OBJ(b, BODY_MAGIC);
-    if (n_bytes == 0)
-        return;
-    CHECK(at <= published_of(b));
-    r->chunk_at += n_bytes;
-    cursor_move(r);
-    if (!r->registered) {
-        atomic_store_explicit(&r->at, at, memory_order_relaxed);
-        return;
-    }
-    atomic_store(&r->at, at);
-    if (!atomic_load(&b->fill_waits))
-        return;
-    pthread_mutex_lock(&b->lock);
-    fill_wake(b);
-    pthread_mutex_unlock(&b->lock);
-}
-
-static void
-reader_unregister(struct body_reader *r)
-{
-    struct body *b = r->body;
-
-    pthread_mutex_lock(&b->lock);
-    list_remove(&r->link);
-    b->n_readers -= !r->background;
-    if (r->waiting)
-        atomic_fetch_sub(&b->n_waiting, 1);
-    r->waiting = r->registered = false;
-    fill_wake(b);
-    pthread_mutex_unlock(&b->lock);
-    chunk_unref(&r->chunk);
-}
-
-void
-body_reader_close(struct body_reader *r)
-{
-    if (r->body == NULL)
-        return;
-    if (r->registered)
-        reader_unregister(r);
-    r->chunk = NULL;
-    body_unref(&r->body);
 }

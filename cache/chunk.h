@@ -1,4 +1,4 @@
-/* cache/chunk.h - counted blocks of a body, linked forwards. Private to body.c.
+/* cache/chunk.h - counted blocks of a body, linked forwards. Private to body*.c.
  *
  * A chunk holds one reference on its next; so whoever holds a chunk holds all that follow, and what
  * lies before the last holder is gone. All but `next`, the count and the unpublished bytes is fixed

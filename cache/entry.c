@@ -63,7 +63,6 @@ entry_freshened(const struct entry *old, struct head **head)
     CHECK_OBJ(old, ENTRY_MAGIC);
     body_ref(body);
     e = entry_new_part(head, &body, old->vary, old->length, old->part);
-    e->client = old->client;
     atomic_init(&e->chain, atomic_load(&old->chain));
     return e;
 }

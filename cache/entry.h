@@ -26,8 +26,6 @@ struct entry {
     bool passing;     /* it came from there for the first time: memory is for what is used again */
     _Atomic uint64_t
         chain; /* there, in pieces: their chain's number (cache/disk/record.h); else 0 */
-    uint32_t
-        client; /* whom it was fetched for: its Set-Cookie is not for others; 0: nobody known */
     const struct part *part; /* NULL: the whole representation. Owned by the entry */
     /* --- store.c's own, under the shard lock --- */
     struct store_shard

@@ -16,10 +16,11 @@ struct store_node {
     struct list variants;   /* entries, newest Date first */
     struct ticket *tickets; /* pending fills, newest first */
     char *vary_names; /* "accept,cookie": what the newest response selected by; NULL: nothing */
-    int64_t unshareable_until_ms; /* 0: not remembered as such */
-    struct list bare;             /* in the shard's queue while only that memory keeps the node */
+    int64_t unshared_until_ms; /* what came last is not for all; 0: not remembered as such */
+    struct list bare;          /* in the shard's queue while only that memory keeps the node */
     uint32_t n_variants, charged;
     uint32_t uri_n;
+    bool anonymous_share; /* with that memory: they go on sharing among themselves */
     char uri[];
 };
 

@@ -7,6 +7,8 @@
  * keep the store from answering, a HEAD that would need validation goes through. */
 #include "cache/reuse.h"
 
+#include "base/check.h"
+
 static const struct refresh_rule default_rule = REFRESH_RULE_DEFAULT;
 
 struct question {
@@ -145,6 +147,54 @@ reuse_decide(const struct request_head *request, const struct cache_control *req
         (r.verdict == REUSE_VALIDATE || r.verdict == REUSE_NONE))
         r.verdict = REUSE_REFUSE;
     return r;
+}
+
+bool
+request_is_anonymous(const struct request_head *request)
+{
+    return !fields_find(&request->fields, FIELD_COOKIE) &&
+           !fields_find(&request->fields, FIELD_AUTHORIZATION);
+}
+
+bool
+reuse_wants_origin(const struct request_head *request, const struct cache_control *request_cc,
+                   const struct refresh_rule *rule)
+{
+    struct question q = {.request = request, .cc = request_cc, .rule = rule ? rule : &default_rule};
+
+    return wants_reload(&q) || (request_cc->max_age_s == 0 && !q.rule->ignore_reload);
+}
+
+/* Nothing but its age speaks against it, and the client has said nothing about ages. */
+static bool
+is_only_stale(const struct cache_control *request_cc, const struct head *head,
+              const struct refresh_rule *rule)
+{
+    return request_cc->max_age_s < 0 && request_cc->min_fresh_s < 0 &&
+           !freshness_forbids_stale(head, rule) && !fields_find(&head->fields, FIELD_SET_COOKIE);
+}
+
+bool
+reuse_collapsed(const struct request_head *request, const struct cache_control *request_cc,
+                const struct head *head, bool brought_by_anonymous, const struct refresh_rule *rule,
+                const struct reuse_policy *policy, int64_t now_mono_ms)
+{
+    struct reuse r = reuse_decide(request, request_cc, head, rule, policy, now_mono_ms);
+
+    switch (r.verdict) {
+    case REUSE_SERVE:
+    case REUSE_SERVE_STALE:
+    case REUSE_SERVE_AND_VALIDATE: /* nothing newer is to be had than what has just come */
+        return true;
+    case REUSE_VALIDATE:
+        return brought_by_anonymous && request_is_anonymous(request) &&
+               !freshness_is_fresh(&r.freshness) &&
+               is_only_stale(request_cc, head, rule ? rule : &default_rule);
+    case REUSE_NONE:
+    case REUSE_REFUSE:
+        return false;
+    }
+    UNREACHABLE();
 }
 
 /* How stale it may be: stale-if-error of either side says so and is a bound at the same time

@@ -36,6 +36,19 @@ struct reuse reuse_decide(const struct request_head *request,
                           const struct cache_control *request_cc, const struct head *head,
                           const struct refresh_rule *rule, const struct reuse_policy *policy,
                           int64_t now_mono_ms);
+/* Has it neither Cookie nor Authorization? */
+bool request_is_anonymous(const struct request_head *request);
+/* The client wants the origin asked, whatever has just come for another. */
+bool reuse_wants_origin(const struct request_head *request, const struct cache_control *request_cc,
+                        const struct refresh_rule *rule);
+/* Another's request has brought `head` while this one waited for it. May it be used for this one?
+ * As from the store without validation; and where neither was anybody's, what is no more than stale
+ * on arrival too: it was made after both had asked. */
+/* RFC 9111 section 4. */
+bool reuse_collapsed(const struct request_head *request, const struct cache_control *request_cc,
+                     const struct head *head, bool brought_by_anonymous,
+                     const struct refresh_rule *rule, const struct reuse_policy *policy,
+                     int64_t now_mono_ms);
 /* The origin failed (no answer, or 500, 502, 503, 504): may the stale one go
  * out instead? (RFC 9111 section 4.2.4, RFC 5861 section 4). Not with must-revalidate,
  * proxy-revalidate, s-maxage, no-cache. status 0: no answer at all. */

@@ -31,7 +31,8 @@ shard_entry_cost(const struct entry *e)
 bool
 shard_entry_is_usable(const struct entry *e)
 {
-    return body_mode(e->body) == BODY_KEEP && body_state(e->body) != BODY_FAILED;
+    return body_mode(e->body) == BODY_KEEP && body_state(e->body) != BODY_FAILED &&
+           body_quiet_ms(e->body) < STORE_PATIENCE_MS; /* nobody joins a fetch that hangs */
 }
 
 bool
@@ -85,7 +86,7 @@ shard_trim_bare(struct store *s, struct store_shard *shard, int64_t now_ms)
     while (!list_empty(&shard->bare)) {
         struct store_node *oldest = LIST_OWNER(shard->bare.next, struct store_node, bare);
 
-        if (oldest->unshareable_until_ms > now_ms && shard->n_bare <= BARE_MOST &&
+        if (oldest->unshared_until_ms > now_ms && shard->n_bare <= BARE_MOST &&
             shard->bare_bytes <= BARE_BYTES_MOST)
             return;
         node_free(s, shard, oldest);
@@ -102,7 +103,7 @@ shard_node_settle(struct store *s, struct store_shard *shard, struct store_node 
         return;
     }
     now_ms = clock_mono_ms();
-    if (node->unshareable_until_ms <= now_ms) {
+    if (node->unshared_until_ms <= now_ms) {
         node_free(s, shard, node);
         return;
     }
@@ -275,7 +276,7 @@ shard_variant_add(struct store *s, struct store_shard *shard, struct store_node 
         s, cost + evict_size(&shard->order, store_limit_of(s) / s->n_shards, shard->n_entries));
     shard_note_victim(s, shard);
     node_learn_names(s, node, e->vary);
-    node->unshareable_until_ms = 0;
+    node->unshared_until_ms = 0;
     return true;
 }
 

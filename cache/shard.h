@@ -25,7 +25,7 @@ struct store {
     uint32_t magic;
     _Atomic uint64_t limit, total, evicted;
     _Atomic unsigned evict_from;
-    int64_t unshareable_ms;
+    int64_t unshared_ms;
     struct tiers *tiers;
     unsigned n_shards;
     struct store_shard *shards;

@@ -1,11 +1,11 @@
-/* cache/storable.c - may a response be stored, and may those who wait for it use it?
+/* cache/storable.c - may a response be stored, and with whom of those who wait may it be shared?
  *
  * The order of the questions is that of RFC 9111 section 3; each answer names its reason. A
  * response without explicit freshness is kept when its status allows heuristics, even with a
- * lifetime of 0: it serves collapsed requests, max-stale, and clients while its origin is down.
- * Two exceptions keep strangers' data apart and the memory clean: a Set-Cookie that the origin
- * did not mean for a shared cache (no lifetime, no `public`) is not kept, nor is what could
- * never be served again. */
+ * lifetime of 0: it serves collapsed requests without credentials, max-stale, and clients while its
+ * origin is down. Two exceptions keep strangers' data apart and the memory clean: a Set-Cookie that
+ * the origin did not mean for a shared cache (no lifetime, no `public`) is not kept, nor is what
+ * could never be served again. */
 #include "cache/storable.h"
 
 #include "cache/freshness.h"
@@ -102,7 +102,7 @@ refused_by_owner(const struct head *head, const struct refresh_rule *rule)
     return NULL;
 }
 
-/* May it go out at once to those who asked while it was under way? */
+/* May it ever go out without validation? */
 static bool
 usable_on_arrival(const struct head *head, const struct refresh_rule *rule)
 {
@@ -127,15 +127,18 @@ refused_by_use(const struct head *head, const struct refresh_rule *rule)
     return NULL;
 }
 
-/* A stale one with somebody's cookie is not handed round. */
-static bool
-is_shareable(const struct head *head, const struct refresh_rule *rule)
+/* Pages made for one user that say so only by a date in the past are common: a stale one is not
+ * handed round among those who may be users, and none that comes with a cookie. */
+static enum share
+shared_with(const struct head *head, const struct refresh_rule *rule)
 {
     struct freshness f = freshness_at(head, rule, head->response_ms);
 
-    if (!freshness_is_fresh(&f) && fields_find(&head->fields, FIELD_SET_COOKIE))
-        return false;
-    return usable_on_arrival(head, rule);
+    if (!usable_on_arrival(head, rule))
+        return SHARE_NONE;
+    if (freshness_is_fresh(&f))
+        return SHARE_ALL;
+    return fields_find(&head->fields, FIELD_SET_COOKIE) ? SHARE_NONE : SHARE_ANONYMOUS;
 }
 
 struct storable
@@ -155,5 +158,5 @@ response_storable(const struct request_head *request, const struct cache_control
         refused = refused_by_use(head, rule);
     if (refused)
         return (struct storable){.why = refused};
-    return (struct storable){.yes = true, .shareable = is_shareable(head, rule), .why = "stored"};
+    return (struct storable){.yes = true, .share = shared_with(head, rule), .why = "stored"};
 }

@@ -6,10 +6,17 @@
 #include "cache/head.h"
 #include "cache/refresh_rule.h"
 
+/* With whom of those who wait for it can a response be shared (collapsed forwarding)? That it is
+ * stored is another matter: each of them judges for itself, by reuse_collapsed. */
+enum share {
+    SHARE_NONE,      /* it may not be used without validation */
+    SHARE_ANONYMOUS, /* stale on arrival: where neither side sent credentials */
+    SHARE_ALL        /* fresh */
+};
+
 struct storable {
     bool yes;
-    bool shareable;  /* waiting requests may use it (collapsed forwarding), even when it is stale at
-                        once */
+    enum share share;
     const char *why; /* one word for Cache-Status detail and logs: "no-store", "private",
                         "authorization", "method", "status", "vary", "no-freshness"... */
 };

@@ -1,11 +1,12 @@
 /* cache/store.c - the front door of the cache.
  *
  * A key's digest picks a shard; its lock guards the shard's table of nodes, the order in which its
- * entries give way, and everything in a node: variants, tickets, waiters, the memory that a key is
- * not shareable. Under the lock there are only straight lines over one node (shard.c).
+ * entries give way, and everything in a node: variants, tickets, waiters, the memory that what
+ * comes for a key is not for all. Under the lock there are only straight lines over one node
+ * (shard.c).
  *
- * An entry can turn useless behind our back (its fill fails, its body becomes too large to keep)
- * before its owner withdraws it; so the body is asked at each lookup. */
+ * An entry can turn useless behind our back (its fill fails or hangs, its body becomes too large to
+ * keep) before its owner withdraws it; so the body is asked at each lookup. */
 #include "cache/store.h"
 
 #include "base/check.h"
@@ -15,7 +16,7 @@
 
 #define STORE_MAGIC 0x5709e001u
 
-enum { SHARDS = 16, UNSHAREABLE_MS = 10000 };
+enum { SHARDS = 16, UNSHARED_MS = 10000 };
 
 /* ---- the store ---- */
 
@@ -26,7 +27,7 @@ store_new(const struct store_options *o)
 
     s->magic = STORE_MAGIC;
     atomic_init(&s->limit, o->limit_bytes);
-    s->unshareable_ms = o->unshareable_ms ? o->unshareable_ms : UNSHAREABLE_MS;
+    s->unshared_ms = o->unshared_ms ? o->unshared_ms : UNSHARED_MS;
     s->tiers = o->tiers;
     s->n_shards = o->shards ? o->shards : SHARDS;
     s->shards = mem_zalloc(s->n_shards * sizeof *s->shards);

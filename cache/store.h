@@ -2,8 +2,9 @@
  * Thread-safe.
  *
  * A sharded table of nodes, one per key; a node has its stored variants (newest first), its pending
- * fills (tickets) with waiters, and a memory of "not shareable" (RFC 9111 section 4, collapsed
- * requests). Exact LRU by bytes within a shard; the shard with the oldest tail gives way first.
+ * fills (tickets) with waiters, and a memory of "not for all who wait" (RFC 9111 section 4,
+ * collapsed requests). Exact LRU by bytes within a shard; the shard with the oldest tail gives way
+ * first.
  *
  * Locks. A shard's lock is the outermost: no two of them are held at once, and nothing is held when
  * one is taken. Under it others are taken, one at a time and for a few lines each: a loop's post
@@ -32,6 +33,7 @@
 #define CACHE_STORE_H
 
 #include "cache/entry.h"
+#include "cache/storable.h"
 
 struct store;
 struct evict_policy;
@@ -43,8 +45,8 @@ struct tiers; /* cache/tier.h */
 struct store_options {
     uint64_t limit_bytes; /* cache_mem */
     unsigned shards;      /* 0: 16 */
-    /* how long a key that turned out not shareable goes uncollapsed; 0: 10 s */
-    int64_t unshareable_ms;
+    /* how long a key whose response was not for all who waited goes uncollapsed; 0: 10 s */
+    int64_t unshared_ms;
     const struct evict_policy *policy; /* NULL: LRU */
     struct tiers *tiers;               /* what is complete is put there too; NULL: none */
 };
@@ -54,12 +56,20 @@ struct store_waiter { /* inside its owner */
     struct loop *loop;
     struct loop_task *task;  /* queued once when the ticket ends */
     struct store_node *node; /* NULL: not waiting; changes until the task runs, so ask only there */
-    struct entry *entry;     /* when woken: the response to use at once, if the ticket published a
-                                shareable one that this request selects; a reference */
+    int64_t until_ms; /* monotonic: then the fetch has taken STORE_PATIENCE_MS without a head,
+                         and who waits should go on by itself */
+    /* When woken: what came, if this request selects it; a reference. That it came does not mean
+     * that this request may have it: see reuse_collapsed, and with `failed` reuse_after_failure. */
+    struct entry *entry;
+    bool by_anonymous; /* the request that brought it had neither Cookie nor Authorization */
+    bool failed;       /* the origin gave no usable answer; `entry` is what was stored */
+    unsigned status;   /* with `failed`: of its answer; 0: none at all */
     struct store_shard *shard; /* private to store.c */
     /* set by store_reserve; must stay as it is while waiting: other threads read it */
     const struct request_head *request;
 };
+
+#define STORE_PATIENCE_MS 5000
 
 enum reserve { RESERVE_LEAD, RESERVE_WAIT };
 
@@ -83,21 +93,26 @@ struct entry *store_lookup_part(struct store *s, const struct cache_key *key,
 unsigned store_variants(struct store *s, const struct cache_key *key, struct entry **out,
                         unsigned max);
 /* LEAD: *ticket is ours. WAIT: another's fill is pending for what this request would select; w is
- * queued and its task runs when that ends. collapse false: always LEAD. A key remembered as not
- * shareable: LEAD at once. */
+ * queued and its task runs when that ends. collapse false: always LEAD, and nobody waits for us. A
+ * key whose last response was not for such as this request: likewise. Nobody joins a fetch that has
+ * taken STORE_PATIENCE_MS already. */
 enum reserve store_reserve(struct store *s, const struct cache_key *key,
                            const struct request_head *request, bool collapse,
                            struct store_waiter *w, struct ticket **ticket);
 void store_wait_cancel(struct store *s, struct store_waiter *w); /* also drops w->entry */
+/* These four end the ticket. share: for whom what came is, in general; with SHARE_NONE and
+ * SHARE_ANONYMOUS this is remembered, so that those who could not use it do not wait next time. */
 /* The response head is here: e becomes findable (replacing the variant it matches) and the waiters
- * get it. Ends the ticket. */
-void store_publish(struct store *s, struct ticket **t, struct entry *e);
-/* A 304 came: `fresh` (entry_freshened) replaces `old`, waiters get it. Ends the ticket. */
-void store_freshen(struct store *s, struct ticket **t, struct entry *old, struct entry *fresh);
-/* Nothing storable came. unshareable: remember it, waiters go on by themselves in parallel. shared:
- * an entry the waiters may still use although it is not stored (e.g. stale on arrival); NULL: none.
- * Ends the ticket. */
-void store_abandon(struct store *s, struct ticket **t, bool unshareable, struct entry *shared);
+ * may judge it. */
+void store_publish(struct store *s, struct ticket **t, struct entry *e, enum share share);
+/* A 304 came: `fresh` (entry_freshened) replaces `old`, waiters may judge it. */
+void store_freshen(struct store *s, struct ticket **t, struct entry *old, struct entry *fresh,
+                   enum share share);
+/* The origin gave no usable answer (status; 0: none at all): stale `e` goes out instead, and the
+ * waiters judge whether it may for them. */
+void store_stand_in(struct store *s, struct ticket **t, struct entry *e, unsigned status);
+/* Nothing storable came: waiters try again, with SHARE_NONE all at the same time. */
+void store_abandon(struct store *s, struct ticket **t, enum share share);
 /* An entry that came from a tier becomes findable, unless there is one already, or it was never
  * used there before. */
 void store_adopt(struct store *s, const struct cache_key *key, struct entry *e);

@@ -107,6 +107,19 @@ frame_encoded_request(const struct request_head *r, struct framed *out, enum h1_
     return H1_OK;
 }
 
+uint64_t
+framed_length(const struct framed *f)
+{
+    switch (f->how) {
+    case FRAMING_LENGTH:
+        return f->length;
+    case FRAMING_NONE:
+        return 0;
+    default:
+        return UINT64_MAX;
+    }
+}
+
 /* RFC 9112 sections 6.1 and 6.3. What follows the head of a CONNECT is the tunnel (RFC 9110 section
  * 9.3.6), so a CONNECT that announces a body means two things at once. */
 enum h1_result

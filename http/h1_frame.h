@@ -13,6 +13,7 @@ struct framed {
     bool must_close; /* framing was doubtful but decidable: do not reuse the connection */
 };
 
+uint64_t framed_length(const struct framed *f); /* of the body; UINT64_MAX: not known beforehand */
 /* Requests: Transfer-Encoding with Content-Length, in HTTP/1.0, or not exactly "chunked" -> BAD
  * (501 for an unknown coding); several or odd Content-Length -> BAD unless equal plain numbers
  * (then one). */

@@ -2,6 +2,14 @@
  * asks in the context of the request that got it. */
 #include "proxy/exchange/states.h"
 
+#define HEAD_MS 60000 /* for an answer: then another may try, so that those that hang are few */
+
+static void
+give_up(void *owner)
+{
+    exchange_finish(owner);
+}
+
 void
 exchange_validate_in_background(struct exchange *x)
 {
@@ -15,4 +23,5 @@ exchange_validate_in_background(struct exchange *x)
     entry_ref(y->look.stored);
     y->state = RESERVE;
     loop_defer(x->env->loop, &y->resume);
+    exchange_wait_at_most(y, HEAD_MS, give_up);
 }

@@ -96,12 +96,3 @@ context_was_diverted(const struct context *c)
 {
     return c->from.destination.sa.sa_family != AF_UNSPEC;
 }
-
-uint32_t
-context_client_mark(const struct context *c)
-{
-    char text[ADDR_TEXT_MAX];
-    struct cache_key key = cache_key_of(span_of(text, addr_format(&c->from.peer, text)));
-
-    return (uint32_t)key.digest[0] | 1;
-}

@@ -68,7 +68,5 @@ void context_take_dst(struct context *c, const struct dns_answer *a);
  * clients of this machine. */
 bool context_denies_local(const struct context *c);
 bool context_was_diverted(const struct context *c);
-/* A mark of the client's address, never 0. Only compared with marks of this process. */
-uint32_t context_client_mark(const struct context *c);
 
 #endif

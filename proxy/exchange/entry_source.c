@@ -2,6 +2,20 @@
 #include "base/check.h"
 #include "proxy/exchange/states.h"
 
+static struct exchange *
+exchange_of(struct entry_source *s)
+{
+    return LIST_OWNER(s, struct exchange, answer.out);
+}
+
+/* Is this what was sent already? */
+static bool
+is_as_sent(struct entry_source *s, struct span bytes)
+{
+    return !s->compares ||
+           body_matches(exchange_of(s)->answer.entry->body, body_reader_at(&s->reader), bytes);
+}
+
 /* What comes before the range, as it comes. */
 static enum source_state
 skip_some(struct entry_source *s, struct iovec *runs, int max, int *n)
@@ -9,16 +23,46 @@ skip_some(struct entry_source *s, struct iovec *runs, int max, int *n)
     enum source_state state = SOURCE_DATA;
 
     while (s->skip && (state = body_reader_peek(&s->reader, runs, max, n)) == SOURCE_DATA) {
-        size_t bytes = 0;
+        size_t bytes = runs[0].iov_len < s->skip ? runs[0].iov_len : (size_t)s->skip;
 
-        for (int i = 0; i < *n; i++)
-            bytes += runs[i].iov_len;
-        if (bytes > s->skip)
-            bytes = (size_t)s->skip;
+        if (!is_as_sent(s, span_of(runs[0].iov_base, bytes)))
+            return SOURCE_FAULT;
         body_reader_consume(&s->reader, bytes);
         s->skip -= bytes;
     }
     *n = 0;
+    return state;
+}
+
+/* Nothing has come for a while: from the fetch, or because of another reader who makes no room. */
+static void
+waited_long(void *owner)
+{
+    struct exchange *x = owner;
+    struct entry_source *s = &x->answer.out;
+    int64_t quiet_ms;
+
+    if (!s->open || !body_reader_is_at_end(&s->reader))
+        return;
+    body_outrun_laggards(s->reader.body);
+    quiet_ms = rest_may_leave(x) ? body_quiet_ms(s->reader.body) : 0;
+    if (quiet_ms < STORE_PATIENCE_MS)
+        exchange_wait_at_most(x, STORE_PATIENCE_MS - quiet_ms, waited_long);
+    else if (rest_begin(x) == SOURCE_FAULT) {
+        entry_source_close(s);
+        loop_defer(x->env->loop, x->client.wake);
+    }
+}
+
+static enum source_state
+next_runs(struct entry_source *s, struct iovec *runs, int max, int *n)
+{
+    enum source_state state = s->skip ? skip_some(s, runs, max, n) : SOURCE_DATA;
+
+    if (state == SOURCE_DATA)
+        state = body_reader_peek(&s->reader, runs, max, n);
+    if (state == SOURCE_WAIT && rest_shares(exchange_of(s)))
+        exchange_wait_at_most(exchange_of(s), STORE_PATIENCE_MS, waited_long);
     return state;
 }
 
@@ -32,11 +76,14 @@ entry_source_peek(struct source *source, struct iovec *runs, int max, int *n)
     *n = 0;
     if (left == 0)
         return SOURCE_END;
-    state = s->skip ? skip_some(s, runs, max, n) : SOURCE_DATA;
-    if (state == SOURCE_DATA)
-        state = body_reader_peek(&s->reader, runs, max, n);
+    if (!s->open)
+        return source->fault ? SOURCE_FAULT : SOURCE_WAIT;
+    if (body_reader_is_outrun(&s->reader))
+        return rest_begin(exchange_of(s));
+    state = next_runs(s, runs, max, n);
     if (state == SOURCE_FAULT)
-        source->fault = body_fault(s->reader.body);
+        source->fault =
+            body_fault(s->reader.body) ? body_fault(s->reader.body) : FAULT_SERVER_INCOMPLETE;
     if (state == SOURCE_END)
         source->trailer = body_trailer(s->reader.body);
     if (state != SOURCE_DATA)
@@ -81,10 +128,23 @@ entry_source_open(struct entry_source *s, struct entry *e, uint64_t from, uint64
     s->source.loop = l;
     s->source.wake = wake;
     s->source.trailer = SPAN_NONE;
+    s->source.fault = FAULT_NONE;
     s->left = n_bytes;
     s->skip = body_mode(e->body) == BODY_PASS ? from : 0; /* it keeps nothing for those ahead */
+    s->reader.can_resume = body_state(e->body) == BODY_FILLING && rest_may_resume(exchange_of(s));
     s->open = body_reader_open(&s->reader, e->body, from - s->skip, l, wake);
     return s->open;
+}
+
+void
+entry_source_go_on(struct entry_source *s, struct entry *e, uint64_t skip, bool compares)
+{
+    s->skip = skip;
+    s->own_fetch = true;
+    s->compares = compares;
+    s->reader.can_resume = false;
+    s->open = body_reader_open(&s->reader, e->body, 0, s->source.loop, s->source.wake);
+    CHECK(s->open);
 }
 
 void

@@ -116,15 +116,23 @@ exchange_drop_store(struct exchange *x)
         x->look.sharing = SHARING_NOT;
     }
     if (x->look.ticket)
-        store_abandon(s, &x->look.ticket, x->answer.fault != FAULT_NONE,
-                      NULL); /* a dead origin: the others need not queue */
+        store_abandon(s, &x->look.ticket, /* a dead origin: the others need not queue */
+                      x->answer.fault != FAULT_NONE ? SHARE_NONE : SHARE_ALL);
     if (x->look.stored)
         entry_unref(&x->look.stored);
     tier_read_cancel(&x->look.disk);
     if (x->look.part)
         entry_unref(&x->look.part);
+    exchange_drop_variants(x);
+}
+
+void
+exchange_drop_variants(struct exchange *x)
+{
     while (x->hop.n_variants)
         entry_unref(&x->hop.variants[--x->hop.n_variants]);
+    if (x->hop.conditions == CONDITIONS_OURS)
+        x->hop.conditions = CONDITIONS_NONE;
 }
 
 static void
@@ -144,6 +152,8 @@ exchange_release(struct exchange *x)
         entry_unref(&x->answer.entry);
     buf_free(&x->tunnel.early);
     loop_task_cancel(env->loop, &x->resume);
+    if (x->patience.loop)
+        loop_timer_close(&x->patience);
     context_unref(&x->context);
     list_remove(&x->link);
     env->n_alive--;
@@ -165,6 +175,7 @@ exchange_finish(struct exchange *x)
     x->life = LIFE_FINISHED;
     if (x->cause == CAUSE_CLIENT)
         outcome_log(x);
+    rest_end(x);
     fill_release(&x->hop.fill); /* it borrows the request body, which the client frees now */
     x->body = NULL;
     if (x->drive == DRIVE_STILL)
@@ -217,6 +228,15 @@ exchange_resume(struct exchange *x)
     x->drive = DRIVE_STILL;
     if (x->life == LIFE_FINISHED)
         exchange_release(x);
+}
+
+void
+exchange_wait_at_most(struct exchange *x, int64_t ms, loop_fn *give_up)
+{
+    if (!x->patience.loop)
+        loop_timer_init(&x->patience, x->env->loop, give_up, x);
+    x->patience.fn = give_up;
+    loop_timer_set(&x->patience, ms);
 }
 
 void

@@ -45,17 +45,23 @@ enum how { /* where the response came from: log tag and Cache-Status derive from
            HOWS
 };
 
-struct entry_source { /* a body reader as a source, cut to a range */
+struct entry_source { /* a body reader as a source, cut to a range; `answer.out` of an exchange */
     struct source source;
     struct body_reader reader;
-    uint64_t skip; /* bytes to let pass first */
-    uint64_t left; /* bytes still to give, UINT64_MAX: to the end */
-    bool open;
+    uint64_t skip;  /* bytes to let pass first */
+    uint64_t left;  /* bytes still to give, UINT64_MAX: to the end */
+    bool open;      /* else the rest is being fetched, or `source.fault` says why not */
+    bool own_fetch; /* which then goes on here */
+    bool compares;  /* what is let pass, with what was sent */
 };
 
 #define RANGES_MAX 16 /* of one request; with more it gets the whole (RFC 9110 section 14.2) */
 
-enum cause { CAUSE_CLIENT, CAUSE_BACKGROUND }; /* nobody waits for the answer of the latter */
+enum cause {
+    CAUSE_CLIENT,
+    CAUSE_BACKGROUND, /* nobody waits for the answer */
+    CAUSE_REST        /* another exchange does: see rest.c */
+};
 enum life { LIFE_OPEN, LIFE_RESPONDED, LIFE_FINISHED };
 
 /* What the driver is doing: a step asked for from inside a step only notes the wish. */
@@ -70,7 +76,7 @@ struct exchange_ranges {       /* of a GET */
 
 enum disk_use { DISK_NOT_ASKED, DISK_ASKED, DISK_FOUND };
 
-/* Does it share another exchange's fetch? */
+/* Does it share another exchange's fetch? NEVER: what that brings is not for it, or too slow. */
 enum sharing { SHARING_NOT, SHARING_WAITS, SHARING_GOT, SHARING_NEVER };
 
 struct exchange_lookup { /* the store */
@@ -114,6 +120,8 @@ struct exchange_answer {
     unsigned status;
     struct entry *entry; /* being delivered */
     struct entry_source out;
+    bool freshened;        /* a stored head with what came for this request (304, or the rest) */
+    struct fields cookies; /* of the latter */
     enum fault fault;
     int error;                     /* errno; 0: none */
     enum exchange_state failed_in; /* with a fault: while doing what */
@@ -121,6 +129,13 @@ struct exchange_answer {
     const char *own_type; /* content type of a page of ours */
     const char *fwd;      /* RFC 9211 fwd= */
     const char *unstored; /* why it was not stored */
+};
+
+struct exchange_rest {   /* what another fetch must bring of a response: see rest.c */
+    struct exchange *by; /* for us */
+    struct exchange *of; /* for that one, we */
+    uint64_t from, end;  /* of the representation; end: UINT64_MAX: to its end */
+    bool resumes;        /* by a strong validator */
 };
 
 enum ending { ENDING_NONE, ENDING_WHOLE, ENDING_ABORTED, ENDING_TIMED_OUT };
@@ -148,6 +163,7 @@ struct exchange {
     enum life life;
     enum drive drive;
     struct loop_task resume;
+    struct loop_timer patience;    /* with what others bring; made when it is needed first */
     struct exchange_client client; /* ops NULL: nobody waits for the answer */
     struct source *body;           /* of the request; the client's */
     struct dns_query *query;       /* for context.dst, or to verify a host */
@@ -155,6 +171,7 @@ struct exchange {
     struct exchange_lookup look;
     struct exchange_hop hop;
     struct exchange_answer answer;
+    struct exchange_rest rest;
     struct exchange_tally tally;
     struct exchange_tunnel tunnel;
 };
@@ -175,6 +192,8 @@ const char *state_name(enum exchange_state s);
 enum step exchange_fail(struct exchange *x, enum fault why, int error);
 enum step exchange_tell(struct exchange *x, struct span text); /* 200 with a line of ours */
 void exchange_resume(struct exchange *x);
+/* For those who wait for what another brings. One at a time; loop_timer_stop ends it. */
+void exchange_wait_at_most(struct exchange *x, int64_t ms, loop_fn *give_up);
 void exchange_finish(struct exchange *x); /* log and free */
 void exchange_respond(struct exchange *x, const struct outgoing *o);
 /* text becomes the body. */
@@ -183,6 +202,8 @@ void exchange_respond_text(struct exchange *x, unsigned status, const struct edi
 /* The fields of an answer of ours; content_type may be SPAN_NONE, and borrowed. */
 struct edits exchange_own_fields(struct exchange *x, struct span content_type);
 void exchange_drop_store(struct exchange *x); /* ticket, waiter, stored entries */
+/* The next request goes without the validators of what is stored. */
+void exchange_drop_variants(struct exchange *x);
 bool exchange_is_head(const struct exchange *x);
 bool exchange_from_store(const struct exchange *x); /* is the answer ours to cut and to judge? */
 struct selected exchange_selected(const struct head *h);
@@ -202,6 +223,18 @@ enum fault exchange_dst_fault(const struct exchange *x);
 bool entry_source_open(struct entry_source *s, struct entry *e, uint64_t from, uint64_t n_bytes,
                        struct loop *l, struct loop_task *wake);
 void entry_source_close(struct entry_source *s);
+/* A closed one goes on from e, a fetch of its own, where skip bytes come first. compares: those
+ * must be the same as in the entry it was opened with. */
+void entry_source_go_on(struct entry_source *s, struct entry *e, uint64_t skip, bool compares);
+
+/* rest.c: a response that shares a fetch goes on by another */
+bool rest_may_resume(const struct exchange *x);   /* from any byte on */
+bool rest_shares(const struct exchange *x);       /* its fetch is not its own */
+bool rest_may_leave(const struct exchange *x);    /* when that fetch hangs */
+enum source_state rest_begin(struct exchange *x); /* WAIT, or FAULT: it cannot */
+void rest_change_request(struct exchange *y, struct fields *f);
+enum step rest_judge(struct exchange *y);
+void rest_end(struct exchange *x);                /* it finishes */
 
 /* parts.c: what is stored of it in parts, and which part is wanted */
 void parts_begin(struct exchange *x); /* reads Range: sets ranges.field and whole_asked */

@@ -6,7 +6,6 @@
 #include "cache/freshness.h"
 #include "http/auth.h"
 #include "http/conditional.h"
-#include "http/h1_write.h"
 #include "http/range.h"
 #include "http/status.h"
 #include "proxy/exchange/states.h"
@@ -28,16 +27,26 @@ add_age(struct exchange *x, struct fields *added)
     fields_add_id(added, a, FIELD_AGE, arena_copy(a, buf_span(text)));
 }
 
-/* RFC 9111 section 7.3 lets a cookie be stored. It was made for one client, so others get the
- * response without it, unless the origin says that it is for all. */
+/* Was the head brought by the request of somebody else, or by an earlier one? */
 static bool
-keeps_cookie(struct exchange *x)
+head_is_stored(const struct exchange *x)
 {
-    const struct head *h = x->answer.entry->head;
+    return outcome_is_hit(x) || x->answer.how == HOW_FAIL_OLD || x->answer.freshened;
+}
 
-    return h->cc.public_ || !(exchange_from_store(x) || x->look.sharing == SHARING_GOT) ||
-           !fields_find(&h->fields, FIELD_SET_COOKIE) ||
-           (x->answer.entry->client && x->answer.entry->client == context_client_mark(x->context));
+/* RFC 9111 section 7.3 lets a cookie be stored, but it was made for one client, and no address
+ * tells clients apart: behind one there may be many. So none leaves the store, whatever else the
+ * origin says of the response. A client gets the cookies of the 304, or of the missing part, that
+ * its own request brought. */
+static void
+own_cookies_only(struct exchange *x, struct edits *e)
+{
+    const struct fields *own = &x->answer.cookies;
+
+    if (head_is_stored(x) && fields_find(&x->answer.entry->head->fields, FIELD_SET_COOKIE))
+        edits_remove(e, FIELD_SET_COOKIE);
+    for (unsigned i = 0; i < own->n; i++)
+        fields_add(&e->added, &x->context->arena, own->at[i].name, own->at[i].value);
 }
 
 /* A client may try such a log-in only when it is told that the connections behind us are kept apart
@@ -60,8 +69,7 @@ edits_for_client(struct exchange *x)
 {
     struct edits e = {0};
 
-    if (!keeps_cookie(x))
-        edits_remove(&e, FIELD_SET_COOKIE);
+    own_cookies_only(x, &e);
     add_age(x, &e.added);
     outcome_cache_status(x, &e.added);
     say_log_ins_work(x, &e.added);
@@ -106,11 +114,15 @@ open_reader(struct exchange *x, uint64_t from, uint64_t n_bytes)
     return open;
 }
 
-/* The bytes are no longer kept (the body outgrew the store while we waited): fetch it ourselves. */
+/* The bytes are no longer kept (the body outgrew the store while we waited): fetch it ourselves,
+ * and without our conditions, which a 304 for the same lost bytes would answer. */
 static enum step
 too_late(struct exchange *x)
 {
     entry_unref(&x->answer.entry);
+    exchange_drop_variants(x);
+    x->answer.freshened = false;
+    x->answer.cookies = (struct fields){0};
     x->look.sharing = SHARING_NEVER;
     x->answer.how = HOW_NONE;
     x->look.may_store = false;

@@ -36,7 +36,7 @@ step_fail(struct exchange *x)
     struct buf page = {0};
     struct edits e;
 
-    if (x->cause == CAUSE_BACKGROUND) {
+    if (x->cause != CAUSE_CLIENT) {
         exchange_finish(x);
         return STEP_DONE;
     }

@@ -53,7 +53,10 @@ change_conditions(struct exchange *x, struct fields *f)
         fields_remove(f, FIELD_IF_NONE_MATCH);
         fields_remove(f, FIELD_IF_MODIFIED_SINCE);
     }
-    parts_change_request(x, f);
+    if (x->cause == CAUSE_REST)
+        rest_change_request(x, f);
+    else
+        parts_change_request(x, f);
 }
 
 static void
@@ -63,7 +66,7 @@ say_who_forwards(struct exchange *x, struct fields *f)
 
     if (c->policy->request.via)
         forwarding_add_via(f, &c->arena, c->request.minor, c->policy->pseudonym);
-    if (x->cause == CAUSE_CLIENT)
+    if (x->cause != CAUSE_BACKGROUND)
         forwarding_add_client(f, &c->arena, c->policy->request.forwarded_for, peer_text(x));
 }
 
@@ -143,7 +146,7 @@ start_fill(struct exchange *x)
         .method = c->request.method,
         .host = c->request.uri.host,
         .port = exchange_server_port(x),
-        .connection = x->cause == CAUSE_CLIENT ? c->from.connection : 0,
+        .connection = x->cause != CAUSE_BACKGROUND ? c->from.connection : 0,
         .logs_in = auth_binds_request(fields),
         .body = x->body,
         .body_chunked = c->framing.how == FRAMING_CHUNKED,

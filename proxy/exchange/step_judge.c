@@ -84,13 +84,13 @@ stale_may_stand_in(struct exchange *x, unsigned status)
 }
 
 static enum step
-serve_stale(struct exchange *x)
+serve_stale(struct exchange *x, unsigned status)
 {
     x->answer.how = HOW_FAIL_OLD;
     x->answer.entry = x->look.stored;
     x->look.stored = NULL;
     if (x->look.ticket)
-        store_abandon(x->env->store, &x->look.ticket, false, x->answer.entry);
+        store_stand_in(x->env->store, &x->look.ticket, x->answer.entry, status);
     return exchange_next(x, DELIVER);
 }
 
@@ -98,7 +98,7 @@ static enum step
 judge_failure(struct exchange *x)
 {
     if (x->answer.fault != FAULT_CLIENT_GONE && stale_may_stand_in(x, 0))
-        return serve_stale(x);
+        return serve_stale(x, 0);
     return exchange_fail(x, x->answer.fault, x->answer.error);
 }
 
@@ -155,13 +155,29 @@ static void
 take_over(struct exchange *x, struct entry *old, struct entry *fresh)
 {
     const struct context *c = x->context;
+    struct storable s;
 
     if (x->hop.bound)
         return;
-    if (!response_storable(&c->request, &c->cc, fresh->head, c->rule).yes)
+    s = response_storable(&c->request, &c->cc, fresh->head, c->rule);
+    if (!s.yes)
         store_withdraw(x->env->store, old); /* the 304 took the permission back */
     else if (x->look.ticket)
-        store_freshen(x->env->store, &x->look.ticket, old, fresh);
+        store_freshen(x->env->store, &x->look.ticket, old, fresh, s.share);
+}
+
+/* What came freshens a stored head; its cookies are this client's and never stored. */
+static void
+note_freshened(struct exchange *x, const struct fields *f)
+{
+    struct arena *a = &x->context->arena;
+
+    x->answer.freshened = true;
+    if (x->cause != CAUSE_CLIENT)
+        return;
+    for (const struct field *c = fields_find(f, FIELD_SET_COOKIE); c;
+         c = fields_next(f, FIELD_SET_COOKIE, c))
+        fields_add(&x->answer.cookies, a, arena_copy(a, c->name), arena_copy(a, c->value));
 }
 
 static enum step
@@ -172,10 +188,11 @@ judge_not_modified(struct exchange *x, struct entry *old)
     struct entry *fresh = entry_freshened(old, &h);
 
     counter_add(COUNTER_NOT_MODIFIED, 1);
+    note_freshened(x, &r.fields);
     drop_fill(x);
     take_over(x, old, fresh);
     if (x->look.ticket)
-        store_abandon(x->env->store, &x->look.ticket, true, NULL);
+        store_abandon(x->env->store, &x->look.ticket, SHARE_NONE);
     x->answer.how = HOW_UNMODIFIED;
     x->answer.entry = fresh;
     return exchange_next(x, DELIVER);
@@ -236,19 +253,6 @@ judge_head(struct exchange *x)
     entry_unref(&stored);
 }
 
-static uint64_t
-expected_length(const struct exchange *x)
-{
-    switch (x->hop.framing->how) {
-    case FRAMING_LENGTH:
-        return x->hop.framing->length;
-    case FRAMING_NONE:
-        return 0;
-    default:
-        return LENGTH_UNKNOWN;
-    }
-}
-
 static bool
 worth_storing(const struct exchange *x, uint64_t length)
 {
@@ -279,16 +283,17 @@ worth_spooling(const struct exchange *x, const struct arrival *a)
                       worth_storing(x, a->length));
 }
 
-/* What was not for all says so to those who come next; a part is no word about the whole. */
+/* What is not kept, or not for all, says so to those who come next, so that they do not wait for
+ * each other in vain; a part is no word about the whole. */
 static void
 settle_ticket(struct exchange *x, struct entry *e, const struct storable *s)
 {
     if (!x->look.ticket)
         return;
     if (x->answer.kept == KEPT_IN_STORE)
-        store_publish(x->env->store, &x->look.ticket, e);
+        store_publish(x->env->store, &x->look.ticket, e, s->share);
     else
-        store_abandon(x->env->store, &x->look.ticket, !s->shareable && !x->ranges.field, NULL);
+        store_abandon(x->env->store, &x->look.ticket, x->ranges.field ? SHARE_ALL : SHARE_NONE);
 }
 
 /* Length of the representation for HEAD answers, else of the body. */
@@ -398,7 +403,7 @@ storable_of(const struct exchange *x, const struct arrival *a)
     const struct context *c = x->context;
 
     if (x->hop.bound)
-        return (struct storable){.yes = false, .shareable = false, .why = "bound-connection"};
+        return (struct storable){.yes = false, .share = SHARE_NONE, .why = "bound-connection"};
     return response_storable(&c->request, &c->cc, a->head, c->rule);
 }
 
@@ -411,8 +416,6 @@ take_answer(struct exchange *x, struct arrival *a)
     decide_storing(x, a, &s);
     alone = x->cause == CAUSE_BACKGROUND || (x->ranges.whole_asked && x->answer.kept != KEPT_NOT);
     x->answer.entry = entry_of(x, a);
-    if (fields_find(&x->answer.entry->head->fields, FIELD_SET_COOKIE) && x->cause == CAUSE_CLIENT)
-        x->answer.entry->client = context_client_mark(x->context);
     open_early(x);
     take_beginning(x, a);
     if (x->look.stored && x->hop.response->status < 500 && !exchange_is_head(x))
@@ -441,8 +444,7 @@ static enum step
 ask_plainly(struct exchange *x)
 {
     drop_fill(x);
-    while (x->hop.n_variants)
-        entry_unref(&x->hop.variants[--x->hop.n_variants]);
+    exchange_drop_variants(x);
     if (x->look.part) {
         store_withdraw(x->env->store, x->look.part);
         entry_unref(&x->look.part);
@@ -454,7 +456,7 @@ ask_plainly(struct exchange *x)
 static enum step
 judge_answer(struct exchange *x)
 {
-    uint64_t length = expected_length(x);
+    uint64_t length = framed_length(x->hop.framing);
     struct response_head r = cleaned(x);
     struct arrival a = {.r = &r, .length = length, .announced = announced_length(x, length)};
     unsigned status = x->hop.response->status;
@@ -464,6 +466,8 @@ judge_answer(struct exchange *x)
         head_unref(&a.head);
         return ask_plainly(x);
     }
+    if (a.before)
+        note_freshened(x, &r.fields);
     return take_answer(x, &a);
 }
 
@@ -472,6 +476,8 @@ judge(struct exchange *x)
 {
     struct entry *old;
 
+    if (x->cause == CAUSE_REST)
+        return rest_judge(x);
     x->hop.bound = fill_is_bound(x->hop.fill);
     invalidate(x);
     judge_head(x);
@@ -480,7 +486,7 @@ judge(struct exchange *x)
     if (x->look.stored && is_failure_status(x->hop.response->status)) {
         if (stale_may_stand_in(x, x->hop.response->status)) {
             drop_fill(x);
-            return serve_stale(x);
+            return serve_stale(x, x->hop.status);
         }
         x->answer.how = HOW_FAIL_ERROR;
     }

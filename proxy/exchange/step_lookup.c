@@ -156,12 +156,27 @@ step_lookup(struct exchange *x)
     return decide(x);
 }
 
+/* It hangs, or is so slow that the origin is faster. */
+static void
+leave_disk(void *owner)
+{
+    struct exchange *x = owner;
+
+    tier_read_cancel(&x->look.disk);
+    (void)exchange_next(x, LOOKUP);
+    exchange_resume(x);
+}
+
 /* What is kept of it is for others from now on; a body that passes waits for its reader. */
 enum step
 step_disk(struct exchange *x)
 {
-    if (!tier_read_is_done(x->look.disk))
+    if (!tier_read_is_done(x->look.disk)) {
+        if (!x->context->cc.only_if_cached && !x->context->policy->request.reuse.offline)
+            exchange_wait_at_most(x, STORE_PATIENCE_MS, leave_disk);
         return STEP_WAIT;
+    }
+    loop_timer_stop(&x->patience);
     x->look.stored = tier_read_entry(x->look.disk);
     if (!x->look.stored) {
         tier_read_cancel(&x->look.disk);
@@ -178,13 +193,39 @@ step_disk(struct exchange *x)
     return decide(x);
 }
 
+/* What came, came for another request: is it for this one too? */
+static bool
+may_take_what_came(const struct exchange *x)
+{
+    const struct store_waiter *w = &x->look.waiter;
+    const struct reuse_policy *policy = &x->context->policy->request.reuse;
+
+    if (w->failed)
+        return reuse_after_failure(&x->context->cc, w->entry->head, x->context->rule, policy,
+                                   w->status, clock_mono_ms());
+    return reuse_collapsed(&x->context->request, &x->context->cc, w->entry->head, w->by_anonymous,
+                           x->context->rule, policy, clock_mono_ms());
+}
+
+/* Beside the others who do the same, not behind them. */
+static enum step
+go_on_alone(struct exchange *x)
+{
+    store_wait_cancel(x->env->store, &x->look.waiter);
+    x->look.sharing = SHARING_NEVER;
+    return exchange_next(x, LOOKUP);
+}
+
 /* Another exchange's fill has ended: its response may be ours at once, else we look again. */
 static enum step
 after_wait(struct exchange *x)
 {
+    loop_timer_stop(&x->patience);
     x->look.sharing = SHARING_NOT;
     if (!x->look.waiter.entry)
         return exchange_next(x, LOOKUP);
+    if (!may_take_what_came(x))
+        return go_on_alone(x);
     if (x->look.stored)
         entry_unref(&x->look.stored);
     x->look.stored = x->look.waiter.entry;
@@ -196,6 +237,16 @@ after_wait(struct exchange *x)
     return serve_stored(x);
 }
 
+/* That fetch hangs: it may go on to do so for as long as read_timeout allows. */
+static void
+stop_waiting(void *owner)
+{
+    struct exchange *x = owner;
+
+    (void)go_on_alone(x);
+    exchange_resume(x);
+}
+
 /* Conditional requests and reloads of one client do not make the others wait, and who is sent no
  * hits is sent nobody else's answer. */
 static bool
@@ -205,7 +256,8 @@ may_collapse(const struct exchange *x)
            x->look.n_waits < WAITS_MAX && x->look.may_store && !x->look.hit_denied &&
            (!x->ranges.field || x->ranges.whole_asked) &&
            (x->look.stored || !conditional_is_present(&x->context->request.fields)) &&
-           !x->context->cc.no_store && !x->context->cc.no_cache;
+           !x->context->cc.no_store &&
+           !reuse_wants_origin(&x->context->request, &x->context->cc, x->context->rule);
 }
 
 enum step
@@ -224,6 +276,8 @@ step_reserve(struct exchange *x)
         x->look.n_waits++;
         if (x->cause == CAUSE_BACKGROUND) /* somebody else is at it */
             exchange_finish(x);
+        else
+            exchange_wait_at_most(x, x->look.waiter.until_ms - clock_mono_ms(), stop_waiting);
         return STEP_WAIT;
     }
     parts_look_for_beginning(x);

@@ -170,6 +170,7 @@ fill_room(void *owner)
     }
     if (f->awaiting_room && f->conn) {
         f->awaiting_room = false;
+        loop_timer_set(&f->conn->timer, f->policy->upstream.read_timeout_ms);
         transport_want(&f->conn->transport, transport_wanted(&f->conn->transport) | LOOP_READ);
     }
 }

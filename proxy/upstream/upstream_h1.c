@@ -158,13 +158,25 @@ client_is_silent(const struct fill *f)
            !(transport_wanted(&f->conn->transport) & LOOP_WRITE);
 }
 
+/* One reader may take its time; it may not take that of another. */
+static void
+wait_for_room(struct fill *f)
+{
+    bool shared = body_readers(f->entry->body) > 1;
+
+    f->awaiting_room = true;
+    transport_want(&f->conn->transport, transport_wanted(&f->conn->transport) & ~LOOP_READ);
+    loop_timer_set(&f->conn->timer, shared ? BODY_LAGGARD_MS : f->policy->upstream.read_timeout_ms);
+}
+
 void
 fill_timed_out(void *owner)
 {
     struct fill *f = owner;
 
     if (f->awaiting_room) { /* we are the ones who do not read */
-        loop_timer_set(&f->conn->timer, f->policy->upstream.read_timeout_ms);
+        body_outrun_laggards(f->entry->body);
+        wait_for_room(f);
         return;
     }
     if (client_is_silent(f))
@@ -461,8 +473,7 @@ read_body(struct fill *f)
     }
     for (int i = 0; i < READS_A_TURN && fill_is_live(f); i++) {
         if (!body_wants(f->entry->body)) {
-            f->awaiting_room = true;
-            transport_want(&f->conn->transport, transport_wanted(&f->conn->transport) & ~LOOP_READ);
+            wait_for_room(f);
             return;
         }
         if (!read_once(f))

@@ -58,8 +58,11 @@ enum {
     SHORT = 0,
     DROPPED = 10000, /* a write that says it was made, and was not: what a power cut leaves */
     TORN = 10001,    /* or only half of it */
-    SLOW = 10002     /* a read that takes SLOW_MS */
+    SLOW = 10002,    /* a read that takes SLOW_MS */
+    HANGS = 10003    /* a read that hangs for seconds; one that would not wait says so */
 };
+
+enum { HANGS_S = 12 };
 
 struct plan {               /* the order is known to test_calls.py */
     _Atomic uint32_t calls; /* 1 << enum call for each that may fail */
@@ -407,6 +410,10 @@ TAKE(ssize_t, pread, int fd, void *at, size_t n, off_t offset)
         (void)poll(NULL, 0, SLOW_MS);
         return NEXT(pread)(fd, at, n, offset);
     }
+    if (error == HANGS) {
+        sleep(HANGS_S);
+        return NEXT(pread)(fd, at, n, offset);
+    }
     return error == SHORT ? NEXT(pread)(fd, at, n ? 1 : 0, offset) : failure(error);
 }
 
@@ -416,6 +423,8 @@ TAKE(ssize_t, preadv2, int fd, const struct iovec *at, int n, off_t offset, int 
 
     if (!fails(PREADV2, &error))
         return NEXT(preadv2)(fd, at, n, offset, flags);
+    if (error == HANGS)
+        return failure(EAGAIN);
     return error == SHORT ? NEXT(preadv2)(fd, at, n ? 1 : 0, offset, flags) : failure(error);
 }
 

@@ -5,15 +5,17 @@ import errno
 import itertools
 import os
 import re
+import socket
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
 import harness  # noqa: E402
 from harness import Client, Incomplete, Scenario, pattern, storable, together, wait_for  # noqa: E402
 from test_calls import ALWAYS, SHORT, Plan  # noqa: E402
 
-DROPPED, TORN, SLOW = 10000, 10001, 10002
+DROPPED, TORN, SLOW, HANGS = 10000, 10001, 10002, 10003
 N = 24
 
 
@@ -109,6 +111,39 @@ class Disk(Scenario):
         self.plan.end()
         self.storm("preadv2", errno.EIO, errno.EOPNOTSUPP, SHORT)
         self.in_turn("pread", errno.EIO, SHORT, errno.EINTR)
+
+    def test_a_disk_that_hangs_is_left_for_the_origin_after_five_seconds(self):
+        """Small ones and large ones, one client or several; nobody waits longer than that."""
+        self.everything()
+        self.restart(kill=False)
+        asked = len(self.o.requests)
+        self.assertEqual(len(self.ask(0).body), 500)
+        self.assertEqual(len(self.o.requests), asked, "it is on disk")
+        self.plan.fail_all(["pread", "preadv2"], HANGS)
+        began = time.monotonic()
+        self.assertTrue(all(together(4, lambda i: self.ask(4 + i % 2 * 3))))
+        self.assertTrue(4 < time.monotonic() - began < 10, time.monotonic() - began)
+        self.plan.end()
+        self.everything()
+
+    def test_a_disk_that_hangs_half_way_is_left_for_the_origin_too(self):
+        """What was sent stays the beginning; the origin's rest follows it."""
+        body = pattern(1_000_000)
+        self.o.answer = storable(body, 'ETag: "a"')
+        self.get(self.p, self.o.url("/big"))
+        self.restart(kill=False)
+        asked = len(self.o.requests)
+        with Client(self.p.address) as c:
+            c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+            c.request("GET", self.o.url("/big"))
+            c.read_until("\r\n\r\n")
+            self.assertEqual(len(self.o.requests), asked, "it is on disk")
+            self.plan.fail_all(["pread", "preadv2"], HANGS)
+            began = time.monotonic()
+            self.assertTrue(c.read_exactly(1_000_000) == body)
+        self.assertTrue(4 < time.monotonic() - began < 10, time.monotonic() - began)
+        self.assertEqual(self.o.last().field("If-Range"), '"a"')
+        self.plan.end()
 
     def test_sending_fails(self):
         self.everything()

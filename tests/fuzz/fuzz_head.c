@@ -80,7 +80,7 @@ check_storable(const struct request_head *request, const struct head *h)
     struct cache_control cc = cache_control_parse(&request->fields);
     struct storable s = response_storable(request, &cc, h, NULL);
 
-    CHECK(s.why && (s.yes || !s.shareable));
+    CHECK(s.why && (s.yes || s.share == SHARE_NONE));
     CHECK(!s.yes || (request->method == METHOD_GET && h->status >= 200));
     CHECK(!s.yes || !(cc.no_store || h->cc.private_ || h->cc.private_fields));
 }

@@ -1,9 +1,11 @@
 """The memory store as clients see it (RFC 9111), told in Cache-Status (RFC 9211) and the log."""
 import email.utils
+import hashlib
+import socket
 import time
 
 import harness
-from harness import (CLOSE, Client, Incomplete, Scenario, chunked, pattern, reply, storable,
+from harness import (CLOSE, Client, Incomplete, Scenario, chunked, chunks, pattern, reply, storable,
                      together, wait_for)
 
 BIG = "maximum_object_size 16 MB\nmaximum_object_size_in_memory 16 MB"
@@ -448,6 +450,134 @@ class Collapsing(Scenario):
         p = self.cuttle(self.ON, workers=2)
         self.assertEqual([len(r.body) for r in self.fifty(p, o)], [200_000] * 50)
         self.assertEqual(len(o.requests), 1)
+
+
+class Speeds(Scenario):
+    """Two clients share a response that outgrows the memory half-way; one of them is slow, or reads
+    no more. The other is not held up for its sake (cache/body.h)."""
+    SIZE = 48 << 20
+    LIMITS = ("collapsed_forwarding on\nmaximum_object_size 2 MB\n"
+              "maximum_object_size_in_memory 2 MB")
+
+    def setUp(self):
+        self.piece = pattern(1 << 16)
+        self.body_hash = self.hash_of(self.piece for _ in range(self.SIZE >> 16))
+
+    def hash_of(self, pieces):
+        h = hashlib.sha1()
+        for piece in pieces:
+            h.update(piece)
+        return h.hexdigest()
+
+    def stream(self, *fields):
+        def answer(q, c):
+            at = 0
+            if q.field("Range"):
+                at = int(q.field("Range")[6:-1])
+                c.send(reply("206 Partial Content", "Content-Range: bytes %d-%d/%d" %
+                             (at, self.SIZE - 1, self.SIZE), *fields,
+                             "Content-Length: %d" % (self.SIZE - at)))
+            else:
+                time.sleep(0.3)
+                c.send(reply("200 OK", "Cache-Control: max-age=60", "Transfer-Encoding: chunked",
+                             *fields))
+            while at < self.SIZE:
+                piece = self.piece[at % (1 << 16):]
+                c.send(piece if q.field("Range") else chunks(piece, last=False))
+                at += len(piece)
+            if not q.field("Range"):
+                c.send(chunks(b""))
+        return answer
+
+    def two(self, p, o):
+        """The leader, and one who shares its fetch."""
+        pair = [self.client(p) for _ in range(2)]
+        for i, c in enumerate(pair):
+            c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+            c.request("GET", o.url("/"))
+            if i == 0:
+                o.wait_requests(1)
+        for c in pair:
+            c.read_until("\r\n\r\n")
+        return pair
+
+    def read(self, c, pause_s=0.0):
+        """All chunks; their hash."""
+        def pieces():
+            while True:
+                n = int(c.read_until("\r\n"), 16)
+                if n:
+                    yield c.read_exactly(n)
+                c.read_exactly(2)
+                if not n:
+                    return
+                time.sleep(pause_s)
+        return self.hash_of(pieces())
+
+    def test_whoever_stops_reading_the_other_goes_on(self):
+        """The one who stopped gets the rest by a Range request of its own."""
+        for stops in (0, 1):
+            o = self.origin(self.stream('ETag: "a"'))
+            p = self.cuttle(self.LIMITS)
+            pair = self.two(p, o)
+            began = time.monotonic()
+            self.assertEqual(self.read(pair[1 - stops]), self.body_hash)
+            self.assertLess(time.monotonic() - began, harness.TIMEOUT_S)
+            wait_for(lambda: len(o.requests) == 2, "the fetch of the other")
+            self.assertEqual(o.last().field("If-Range"), '"a"')
+            self.assertEqual(self.read(pair[stops]), self.body_hash)
+            p.stop()
+
+    def test_without_a_validator_the_one_who_stops_is_cut_off_visibly(self):
+        for stops in (0, 1):
+            o = self.origin(self.stream())
+            p = self.cuttle(self.LIMITS)
+            pair = self.two(p, o)
+            began = time.monotonic()
+            self.assertEqual(self.read(pair[1 - stops]), self.body_hash)
+            self.assertLess(time.monotonic() - began, 8 + harness.TIMEOUT_S / 4)
+            with self.assertRaises((Incomplete, ConnectionError)):
+                self.read(pair[stops])
+            self.assertEqual(len(o.requests), 1)
+            p.stop()
+
+    def test_without_a_validator_who_is_slow_but_reads_on_is_not_cut_off(self):
+        o = self.origin(self.stream())
+        p = self.cuttle(self.LIMITS)
+        pair = self.two(p, o)
+        hashes = together(2, lambda i: self.read(pair[i], i * 0.004))
+        self.assertEqual(hashes, [self.body_hash] * 2)
+        self.assertEqual(len(o.requests), 1)
+
+    def test_a_304_for_a_body_that_has_outgrown_the_memory_meanwhile_is_asked_for_anew(self):
+        """Without our validators: another 304 would only say the same."""
+        body = pattern(4 << 20)
+        head = reply("200 OK", "Cache-Control: max-age=0", 'ETag: "a"', "Transfer-Encoding: chunked")
+
+        def answer(q):
+            if q.field("If-None-Match"):
+                return (2, reply("304 Not Modified", 'ETag: "a"', length=False))
+            return (head, chunks(body[:1 << 20], last=False), 1, chunks(body[1 << 20:]))
+        o = self.origin(answer)
+        p = self.cuttle(self.LIMITS)
+        first, second = self.client(p), self.client(p)
+        first.request("GET", o.url("/"))
+        first.read_until("\r\n\r\n")
+        second.request("GET", o.url("/"))
+        self.assertEqual(self.read(first), self.hash_of([body]))
+        self.assertEqual(second.read_response().body, body)
+        self.assertEqual([q.field("If-None-Match") for q in o.requests], [None, '"a"', None])
+
+    def test_the_memory_for_the_slow_one_is_bounded(self):
+        for fields in (['ETag: "a"'], []):
+            o = self.origin(self.stream(*fields))
+            p = self.cuttle(self.LIMITS, lean=True)
+            self.get(p, o.url("/warm"), "Range: bytes=%d-" % (self.SIZE - 100))
+            before = p.memory_kb()
+            pair = self.two(p, o)
+            self.read(pair[0])
+            self.assertLess(p.memory_kb() - before, harness.MEMORY_FACTOR * (8 << 10))
+            p.stop()
 
 
 class Replacement(Scenario):

@@ -12,7 +12,8 @@ import time
 import unittest
 
 import harness
-from harness import Client, Incomplete, Scenario, pattern, reply, storable, together
+from harness import (CLOSE, Client, Incomplete, Scenario, chunks, pattern, reply, storable,
+                     together)
 
 BIG = "maximum_object_size 16 MB\nmaximum_object_size_in_memory 16 MB"
 
@@ -79,23 +80,54 @@ class Owned(Scenario):
         self.assertEqual(self.bodies([unchanged, "Set-Cookie: id=1"], *users), [b"one", b"two"])
         self.assertEqual(self.bodies([unchanged], *users), [b"one", b"one"], "without a cookie")
 
-    def test_what_the_origin_calls_public_is_for_all_with_its_cookie(self):
+    def test_what_the_origin_calls_public_is_for_all(self):
         self.assertEqual(self.bodies(["Cache-Control: public, max-age=60", "Set-Cookie: id=1"],
                                      ["Cookie: one"], ["Cookie: two"]), [b"one", b"one"])
 
-    def test_a_cookie_with_a_lifetime_goes_again_to_whom_it_was_made_for_alone(self):
-        """RFC 9111 7.3 lets it be stored; nobody gets another's."""
-        for control, others in (("max-age=60", None), ("public, max-age=60", "id=1")):
+    def test_a_stored_cookie_goes_to_nobody_not_even_to_the_address_it_was_made_for(self):
+        """RFC 9111 7.3 lets it be stored; behind one address there may be many clients."""
+        for control in ("max-age=60", "public, max-age=60"):
             o = self.origin(reply("200 OK", "Cache-Control: " + control, "Set-Cookie: id=1",
-                                  body=pattern(5000)))
-            p = self.cuttle()
-            for source, cookie in (("127.0.0.1", "id=1"), ("127.0.0.1", "id=1"),
-                                   ("127.0.0.2", others)):
+                                  "Set-Cookie: b=2", "X-A: 1", body=pattern(5000)))
+            first = self.get(self.p, o.url("/"))
+            self.assertEqual(first.all("Set-Cookie"), ["id=1", "b=2"])
+            for source in ("127.0.0.1", "127.0.0.2"):
                 for range_ in ((), ("Range: bytes=0-9",), ("Range: bytes=0-9,20-29",)):
-                    with Client(p.address, source=source) as c:
+                    with Client(self.p.address, source=source) as c:
                         r = c.get(o.url("/"), *range_)
-                    self.assertIn(r.field("Set-Cookie"), (cookie, None if range_ else cookie))
+                    self.assertEqual((r.field("Set-Cookie"), r.field("X-A")), (None, "1"))
             self.assertEqual(len(o.requests), 1)
+
+    def test_the_cookie_of_a_304_is_for_the_client_whose_request_it_answers(self):
+        """And the stored one, made for another, goes to nobody again."""
+        def answer(q):
+            if q.field("If-None-Match"):
+                return reply("304 Not Modified", "ETag: \"a\"", "Set-Cookie: new=" +
+                             (q.field("Cookie") or "-"), length=False)
+            return storable(b"x", 'ETag: "a"', "Set-Cookie: old=1", seconds=0)
+        o = self.origin(answer)
+        self.assertEqual(self.get(self.p, o.url("/")).all("Set-Cookie"), ["old=1"])
+        for who in ("one", "two"):
+            r = self.get(self.p, o.url("/"), "Cookie: " + who)
+            self.assertEqual((r.status, r.body, r.all("Set-Cookie")), (200, b"x", ["new=" + who]))
+        r = self.get(self.p, o.url("/"), "Cookie: three", 'If-None-Match: "a"')
+        self.assertEqual((r.status, r.all("Set-Cookie")), (304, ["new=three"]))
+
+    def test_a_rest_that_is_fetched_brings_its_own_cookie_and_not_that_of_the_beginning(self):
+        whole = storable(pattern(50_000), 'ETag: "a"', "Set-Cookie: old=1")
+
+        def answer(q):
+            if not q.field("Range"):
+                return (whole[:30_000], harness.CLOSE)
+            at = int(q.field("Range")[6:-1])
+            return reply("206 Partial Content", "Content-Range: bytes %d-49999/50000" % at,
+                         'ETag: "a"', "Set-Cookie: new=1", body=pattern(50_000)[at:])
+        o = self.origin(answer)
+        with self.assertRaises(Incomplete):
+            self.get(self.p, o.url("/"))
+        r = self.get(self.p, o.url("/"))
+        self.assertEqual((r.body, r.all("Set-Cookie")), (pattern(50_000), ["new=1"]))
+        self.assertEqual(len(o.requests), 2)
 
     def test_who_waits_for_anothers_fetch_does_not_get_its_cookie(self):
         go = threading.Event()
@@ -111,6 +143,303 @@ class Owned(Scenario):
         first.close(), second.close()
         self.assertEqual([r.body for r in got], [b"hello"] * 2)
         self.assertEqual([r.field("Set-Cookie") for r in got], ["id=1", None])
+
+
+class Waiters(Scenario):
+    """Who waits for another's fetch gets what the store could give it without validation, and goes
+    on by itself for the rest (RFC 9111 4)."""
+    N = 3
+    STALE = (["Cache-Control: max-age=0"], ["Expires: 0"], ["Expires: " + http_date(-86400)],
+             ["Pragma: no-cache"], [], ['ETag: "a"'])
+    FORBIDDEN = (["Cache-Control: no-cache", 'ETag: "a"'],
+                 ["Cache-Control: max-age=0, must-revalidate", 'ETag: "a"'],
+                 ["Cache-Control: s-maxage=0", 'ETag: "a"'],
+                 ["Cache-Control: max-age=0", "Set-Cookie: id=1", 'ETag: "a"'])
+
+    def setUp(self):
+        self.p = self.cuttle("collapsed_forwarding on")
+
+    def pages(self, fields, *asks, delay_s=0.4):
+        """What users get who ask at once for a page that is made for each of them, and how long
+        all of it took."""
+        def page(q):
+            whose = q.field("Cookie") or q.field("Authorization") or q.field("X-Me") or "nobody"
+            return (delay_s, reply("200 OK", *fields, body=whose.encode()))
+        o = self.origin(page)
+        began = time.monotonic()
+        got = together(self.N, lambda i: self.get(self.p, o.url("/"), *[f % i for f in asks]))
+        return [r.body for r in got], len(o.requests), time.monotonic() - began
+
+    def test_a_page_that_is_stale_on_arrival_is_never_given_to_another_user(self):
+        for fields in self.STALE:
+            for who in ("Cookie: %d", "Authorization: %d"):
+                bodies, asked, took_s = self.pages(fields, who)
+                self.assertEqual(bodies, [b"0", b"1", b"2"], (fields, who))
+                self.assertLess(took_s, 1.1, "one behind the other")
+
+    def test_where_nobody_sends_credentials_one_fetch_is_enough_for_it(self):
+        for fields in self.STALE:
+            bodies, asked, _ = self.pages(fields)
+            self.assertEqual((bodies, asked), ([b"nobody"] * 3, 1), fields)
+
+    def test_what_may_not_be_used_without_validation_is_for_no_waiter_at_all(self):
+        for fields in self.FORBIDDEN:
+            for who in ("Cookie: %d", "X-Me: %d"):
+                bodies, asked, took_s = self.pages(fields, who)
+                self.assertEqual((bodies, asked), ([b"0", b"1", b"2"], 3), (fields, who))
+                self.assertLess(took_s, 1.1, "one behind the other")
+
+    def test_a_user_does_not_get_what_came_for_nobody_nor_nobody_what_came_for_a_user(self):
+        for first, second in ((("Cookie: one",), ()), ((), ("Cookie: two",))):
+            o = self.origin(lambda q: (0.5, storable((q.field("Cookie") or "-").encode(),
+                                                     seconds=0)))
+            a, b = self.client(self.p), self.client(self.p)
+            a.request("GET", o.url("/"), *first)
+            o.wait_requests(1)
+            b.request("GET", o.url("/"), *second)
+            bodies = a.read_response().body, b.read_response().body
+            self.assertEqual(bodies, (b"one", b"-") if first else (b"-", b"two"))
+
+    def test_a_fresh_page_is_one_fetch_for_users_too(self):
+        bodies, asked, _ = self.pages(["Cache-Control: max-age=60"], "Cookie: %d")
+        self.assertEqual((len(set(bodies)), asked), (1, 1))
+
+    def test_a_304_for_one_user_gives_nothing_stale_to_another(self):
+        """max-age=0 beside a validator: each of them must ask."""
+        def page(q):
+            mine = '"%s"' % (q.field("Cookie") or "-")
+            if mine in (q.field("If-None-Match") or ""):
+                return (0.4, reply("304 Not Modified", "ETag: " + mine, length=False))
+            return (0.4, storable(mine.encode(), "ETag: " + mine, seconds=0))
+        o = self.origin(page)
+        self.get(self.p, o.url("/"), "Cookie: 0")
+        got = together(3, lambda i: self.get(self.p, o.url("/"), "Cookie: %d" % i))
+        self.assertEqual([r.body for r in got], [b'"0"', b'"1"', b'"2"'])
+
+    def test_the_cache_control_of_the_one_who_waits_counts(self):
+        """Asked for with max-age or min-fresh, what comes too old is not what was asked for; a
+        reload does not wait at all."""
+        for control, asked in (("max-age=60", 1), ("max-age=5", 2), ("min-fresh=55", 2),
+                               ("max-age=0", 2), ("no-cache", 2)):
+            o = self.origin((0.4, storable(b"x", "Age: 10", seconds=60)))
+            a, b = self.client(self.p), self.client(self.p)
+            a.request("GET", o.url("/"))
+            o.wait_requests(1)
+            b.request("GET", o.url("/"), "Cache-Control: " + control)
+            self.assertEqual((a.read_response().body, b.read_response().body), (b"x", b"x"))
+            self.assertEqual(len(o.requests), asked, control)
+
+    def test_who_waits_with_a_range_or_a_condition_is_judged_like_the_others(self):
+        for field in ("Range: bytes=0-3", 'If-None-Match: "z"'):
+            o = self.origin(lambda q: (0.4, storable((q.field("Cookie") or "-").encode() * 9,
+                                                     'ETag: "%s"' % q.field("Cookie"), seconds=0)))
+            a, b = self.client(self.p), self.client(self.p)
+            a.request("GET", o.url("/"), "Cookie: one")
+            o.wait_requests(1)
+            b.request("GET", o.url("/"), "Cookie: two", field)
+            self.assertEqual(a.read_response().body, b"one" * 9)
+            self.assertIn(b.read_response().body, (b"two" * 9, b"twot"))
+
+    def test_a_stale_response_in_place_of_an_error_costs_one_request_for_all(self):
+        o = self.origin([storable(b"old", "Cache-Control: stale-if-error=60", seconds=1)] +
+                        [(0.5, reply("503 Busy"))] * 9)
+        self.get(self.p, o.url("/"))
+        time.sleep(2.1)
+        got = together(5, lambda i: self.get(self.p, o.url("/"), "Cookie: %d" % i))
+        self.assertEqual({r.body for r in got}, {b"old"})
+        self.assertLessEqual(len(o.requests), 2)
+
+    def test_what_is_too_large_to_keep_is_waited_for_once_and_not_in_a_row(self):
+        p = self.cuttle("collapsed_forwarding on", "maximum_object_size_in_memory 8 KB",
+                        "maximum_object_size 8 KB")
+        o = self.origin((0.5, storable(pattern(50_000))))
+        began = time.monotonic()
+        got = together(6, lambda i: self.get(p, o.url("/")))
+        self.assertEqual({r.body == pattern(50_000) for r in got}, {True})
+        self.assertLess(time.monotonic() - began, 1.6, "one behind the other")
+
+
+class Patience(Scenario):
+    """One fetch hangs: who shares it waits five seconds and goes on without it."""
+
+    def read_in(self, c, least_s, most_s):
+        began = time.monotonic()
+        r = c.read_response()
+        self.assertTrue(least_s <= time.monotonic() - began <= most_s, time.monotonic() - began)
+        return r
+
+    def test_who_waits_for_a_head_that_does_not_come_fetches_anew(self):
+        """All at the same time; who comes later does not wait for the hanging one; and the first
+        gets what it asked for when it comes."""
+        for control in ("max-age=60", "no-store"):
+            go = threading.Event()
+            answer = reply("200 OK", "Cache-Control: " + control, body=b"quick")
+            o = self.origin([(go, storable(b"slow"))] + [(0.3, answer)] * 9)
+            p = self.cuttle("collapsed_forwarding on")
+            first, *others = (self.client(p) for _ in range(5))
+            first.request("GET", o.url("/"))
+            o.wait_requests(1)
+            for c in others:
+                c.request("GET", o.url("/"))
+            self.assertEqual(self.read_in(others[0], 3.5, 8).body, b"quick")
+            for c in others[1:]:
+                self.assertEqual(self.read_in(c, 0, 1).body, b"quick")
+            self.assertEqual(self.read_in_new(p, o).body, b"quick")
+            go.set()
+            self.assertEqual(self.read_in(first, 0, 3).body, b"slow")
+
+    def read_in_new(self, p, o):
+        c = self.client(p)
+        c.request("GET", o.url("/"))
+        return self.read_in(c, 0, 2)
+
+    def test_who_waits_for_a_validation_that_hangs_asks_for_itself(self):
+        go = threading.Event()
+        o = self.origin([storable(b"old", 'ETag: "a"', seconds=0), (go, CLOSE)] +
+                        [reply("304 Not Modified", 'ETag: "a"', "Cache-Control: max-age=60",
+                               length=False)] * 9)
+        p = self.cuttle("collapsed_forwarding on")
+        self.get(p, o.url("/"))
+        first, second = self.client(p), self.client(p)
+        first.request("GET", o.url("/"))
+        o.wait_requests(2)
+        second.request("GET", o.url("/"))
+        self.assertEqual(self.read_in(second, 3.5, 8).body, b"old")
+        go.set()
+
+
+class HangingInBackground(Scenario):
+    def test_a_validation_in_the_background_that_hangs_delays_nobody_for_long(self):
+        """While stale may go out it does; later one fetch of one's own brings what is new."""
+        go = threading.Event()
+        o = self.origin([storable(b"old", "Cache-Control: stale-while-revalidate=2", seconds=1),
+                         (go, CLOSE), storable(b"new")])
+        p = self.cuttle()
+        self.get(p, o.url("/"))
+        time.sleep(2.1)
+        for _ in range(2):
+            self.assertEqual(self.get(p, o.url("/")).body, b"old")
+        o.wait_requests(2)
+        time.sleep(2.1)
+        began = time.monotonic()
+        self.assertEqual(self.get(p, o.url("/")).body, b"new")
+        self.assertLess(time.monotonic() - began, 6)
+        go.set()
+
+
+class Halves(Scenario):
+    """A fetch stops in the middle of the body: those who share it go on by another where that can
+    bring the very same bytes, and end visibly where it cannot."""
+    BODY = pattern(200_000)
+    AT = 100_000
+    TAG = 'ETag: "v1"'
+
+    def share(self, then, *fields, ask=(), more=(), sends_length=True):
+        """A fetch that stops half-way, and one who shares it: what the latter gets (None: the
+        response broke off), and what the origin was asked then. The first client gets all."""
+        go = threading.Event()
+        control = () if any("Control" in f for f in fields) else ("Cache-Control: max-age=60",)
+        if sends_length:
+            whole = reply("200 OK", *control, *fields, body=self.BODY)
+            cut = len(whole) - len(self.BODY) + self.AT
+            first = (whole[:cut], go, whole[cut:])
+        else:
+            first = (reply("200 OK", *control, "Transfer-Encoding: chunked", *fields),
+                     chunks(self.BODY[:self.AT], last=False), go, chunks(self.BODY[self.AT:]))
+        o = self.origin([first, then])
+        p = self.cuttle("collapsed_forwarding on", BIG)
+        leader, other = self.client(p), self.client(p)
+        leader.request("GET", o.url("/"))
+        leader.read_until("\r\n\r\n")
+        other.request("GET", o.url("/"), *ask)
+        began = time.monotonic()
+        try:
+            got = other.read_response()
+        except Incomplete:
+            got = None
+        self.took_s = time.monotonic() - began
+        asked = o.requests[1] if len(o.requests) > 1 else None
+        for c in more:
+            c(p, o)
+        go.set()
+        self.assertEqual(len(leader.read_exactly(self.AT)), self.AT)
+        return got, asked
+
+    def rest(self, tag=TAG, whole=200_000):
+        def answer(q):
+            first, last = q.field("Range")[6:].split("-")
+            first, last = int(first), int(last or whole - 1)
+            return reply("206 Partial Content", tag,
+                         "Content-Range: bytes %d-%d/%d" % (first, last, whole),
+                         body=pattern(whole)[first:last + 1])
+        return answer
+
+    def test_the_rest_comes_by_a_range_where_there_is_a_strong_validator(self):
+        for sends_length in (True, False):
+            got, asked = self.share(self.rest(), self.TAG, sends_length=sends_length)
+            self.assertEqual(got.body, self.BODY)
+            self.assertEqual((asked.field("Range"), asked.field("If-Range")),
+                             ("bytes=%d-" % self.AT, '"v1"'))
+            self.assertTrue(4 < self.took_s < 9, self.took_s)
+
+    def test_an_origin_that_knows_no_ranges_sends_the_whole_once_more(self):
+        got, asked = self.share(storable(self.BODY, self.TAG), self.TAG)
+        self.assertEqual(got.body, self.BODY)
+
+    def test_of_a_range_only_what_is_missing_is_asked_for(self):
+        got, asked = self.share(self.rest(), self.TAG, ask=["Range: bytes=50000-149999"])
+        self.assertEqual((got.status, got.body), (206, self.BODY[50_000:150_000]))
+        self.assertEqual(asked.field("Range"), "bytes=100000-149999")
+
+    def test_without_a_validator_what_comes_is_compared_with_what_was_sent(self):
+        got, asked = self.share(storable(self.BODY))
+        self.assertEqual((got.body, asked.field("Range")), (self.BODY, None))
+        newer = self.BODY[:150_000] + bytes(50_000)
+        got, _ = self.share(storable(newer))
+        self.assertEqual(got.body, newer, "one version, and that whole")
+
+    def test_another_version_is_never_joined_to_the_beginning(self):
+        other = bytes(50_000) + self.BODY[50_000:]
+        cases = (((self.TAG,), storable(other, 'ETag: "v2"')),
+                 ((self.TAG,), self.rest('ETag: "v2"')), ((self.TAG,), self.rest(whole=200_001)),
+                 ((self.TAG,), storable(self.BODY, 'ETag: W/"v1"')),
+                 ((), storable(other)), ((), storable(self.BODY[:-1])),
+                 ((), storable(self.BODY, "Content-Type: text/x")),
+                 ((), reply("503 Busy", body=self.BODY)))
+        got = together(len(cases), lambda i: self.share(cases[i][1], *cases[i][0])[0])
+        self.assertEqual(got, [None] * len(cases))
+
+    def test_who_comes_later_does_not_join_it(self):
+        def newcomer(p, o):
+            began = time.monotonic()
+            self.assertEqual(self.get(p, o.url("/")).body, self.BODY)
+            self.assertLess(time.monotonic() - began, 2)
+        got, _ = self.share(lambda q: self.rest()(q) if q.field("Range")
+                            else storable(self.BODY, self.TAG), self.TAG, more=[newcomer])
+        self.assertEqual(got.body, self.BODY)
+
+    def test_pauses_that_are_short_disturb_nobody(self):
+        whole = storable(self.BODY, self.TAG)
+        o = self.origin((whole[:50_000], 3, whole[50_000:90_000], 3, whole[90_000:]))
+        p = self.cuttle("collapsed_forwarding on", BIG)
+        got = together(3, lambda i: self.get(p, o.url("/")))
+        self.assertEqual([r.body == self.BODY for r in got], [True] * 3)
+        self.assertEqual(len(o.requests), 1)
+
+    def test_a_client_that_leaves_while_its_rest_is_fetched_takes_it_along(self):
+        go = threading.Event()
+        whole = storable(self.BODY, self.TAG)
+        o = self.origin([(whole[:self.AT], go, whole[self.AT:]), (go, CLOSE)])
+        p = self.cuttle("collapsed_forwarding on", BIG)
+        leader, other = self.client(p), self.client(p)
+        leader.request("GET", o.url("/"))
+        leader.read_until("\r\n\r\n")
+        other.request("GET", o.url("/"))
+        o.wait_requests(2)
+        other.reset()
+        go.set()
+        self.assertEqual(leader.read_exactly(200_000), self.BODY)
+        self.assertTrue(p.is_running())
 
 
 class Together(Scenario):

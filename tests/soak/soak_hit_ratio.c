@@ -224,7 +224,7 @@ memory_request(struct store *s, const char *name, uint64_t n_bytes)
     if (!hit) {
         CHECK(store_reserve(s, &key, &request, false, NULL, &ticket) == RESERVE_LEAD);
         e = entry_made(n_bytes);
-        store_publish(s, &ticket, e);
+        store_publish(s, &ticket, e, SHARE_ALL);
         store_charge(s, e);
     }
     entry_unref(&e);

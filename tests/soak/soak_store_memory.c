@@ -99,7 +99,7 @@ store_one(struct store *s, struct arena *a, unsigned i, size_t n_bytes)
     head = head_new(&request, &response, &times);
     body = body_of(n_bytes);
     e = entry_new(&head, &body, SPAN_NONE, n_bytes);
-    store_publish(s, &ticket, e);
+    store_publish(s, &ticket, e, SHARE_ALL);
     store_charge(s, e);
     entry_unref(&e);
 }

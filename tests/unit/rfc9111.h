@@ -625,12 +625,15 @@ choice_stores(const struct stored *s)
     return usable_on_arrival(s) || has_validator(s);
 }
 
+/* With those who waited for it: what is fresh with all, what is stale on arrival with no user, and
+ * not with a cookie in it. */
 static inline bool
-choice_shares(const struct stored *s)
+choice_shares(const struct stored *s, bool with_users)
 {
-    bool cookie = field_first(s->response, "Set-Cookie") != NULL;
-
-    return choice_stores(s) && usable_on_arrival(s) && (is_fresh(s, s->response_time) || !cookie);
+    if (!choice_stores(s) || !usable_on_arrival(s))
+        return false;
+    return is_fresh(s, s->response_time) ||
+           (!with_users && !field_first(s->response, "Set-Cookie"));
 }
 
 /* ---- section 4: reusing ---- */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/loop.h"
 #include "cache/body.h"
 
@@ -619,29 +620,202 @@ a_kept_body_is_read_a_window_ahead_of_the_fastest(void **state)
     body_unref(&b);
 }
 
-static void
-a_passing_body_is_read_a_window_ahead_of_the_slowest(void **state)
-{
-    struct waker fill;
+/* Two readers of a passing body; its fill is woken through `fill`. */
+struct pair {
+    struct waker fill, slow_task;
     struct body *b;
-    struct body_reader slow = {0}, fast = {0};
+    struct body_reader slow, fast;
+};
 
-    waker_init(&fill);
-    b = body_new(BODY_PASS, UNKNOWN, loop, &fill.task);
-    assert_true(body_reader_open(&slow, b, 0, NULL, NULL));
-    assert_true(body_reader_open(&fast, b, 0, NULL, NULL));
+static void
+pair_open(struct pair *p, enum body_mode mode, bool can_resume)
+{
+    memset(p, 0, sizeof *p);
+    waker_init(&p->fill);
+    waker_init(&p->slow_task);
+    p->b = body_new(mode, UNKNOWN, loop, &p->fill.task);
+    p->slow.can_resume = can_resume;
+    assert_true(body_reader_open(&p->slow, p->b, 0, loop, &p->slow_task.task));
+    assert_true(body_reader_open(&p->fast, p->b, 0, NULL, NULL));
+}
+
+/* The fast one takes all that comes, for as long as the fill is let on; how much that was. */
+static uint64_t
+read_fast(struct pair *p, uint64_t most)
+{
+    uint64_t from = body_published(p->b);
+
+    while (body_published(p->b) - from < most && body_wants(p->b)) {
+        grow(p->b, 32 * KB);
+        take(&p->fast, UINT64_MAX);
+    }
+    return body_published(p->b) - from;
+}
+
+static void
+pair_close(struct pair *p)
+{
+    body_reader_close(&p->slow);
+    body_reader_close(&p->fast);
+    body_unref(&p->b);
+    loop_task_cancel(loop, &p->fill.task);
+    loop_task_cancel(loop, &p->slow_task.task);
+}
+
+static void
+a_passing_body_is_read_a_window_ahead_of_the_fastest(void **state)
+{
+    struct pair p;
+
+    pair_open(&p, BODY_PASS, false);
+    grow(p.b, BODY_WINDOW);
+    assert_false(body_wants(p.b));
+    take(&p.fast, BODY_WINDOW / 2 - 1);
+    assert_int_equal(runs_of(&p.fill), 0);
+    take(&p.fast, 1);
+    assert_int_equal(runs_of(&p.fill), 1);
+    assert_true(body_wants(p.b));
+    pair_close(&p);
+}
+
+/* What it is behind is all that is held for it. */
+static void
+a_slow_reader_of_a_passing_body_may_be_behind_up_to_a_bound(void **state)
+{
+    struct pair p;
+
+    pair_open(&p, BODY_PASS, false);
+    assert_int_equal(read_fast(&p, UINT64_MAX), BODY_LAG);
+    assert_false(body_reader_is_outrun(&p.slow));
+    assert_int_equal(runs_of(&p.fill), 0);
+    take(&p.slow, BODY_WINDOW / 2);
+    assert_int_equal(runs_of(&p.fill), 1);
+    assert_int_equal(read_fast(&p, UINT64_MAX), BODY_WINDOW / 2);
+    assert_int_equal(take(&p.slow, UINT64_MAX), BODY_LAG);
+    body_complete(p.b, SPAN_NONE);
+    assert_int_equal(peek(&p.slow), SOURCE_END);
+    pair_close(&p);
+}
+
+static void
+a_laggard_that_makes_no_room_in_time_is_outrun(void **state)
+{
+    struct pair p;
+
+    pair_open(&p, BODY_PASS, false);
+    read_fast(&p, UINT64_MAX);
+    take(&p.slow, BODY_WINDOW / 2 - 1);
+    assert_int_equal(runs_of(&p.fill), 0);
+    take(&p.slow, 1); /* just enough: the time starts again */
+    read_fast(&p, UINT64_MAX);
+    take(&p.slow, 1);
+    body_outrun_laggards(p.b); /* it is not at the bound */
+    assert_false(body_reader_is_outrun(&p.slow));
+    read_fast(&p, UINT64_MAX);
+    body_outrun_laggards(p.b);
+    assert_true(body_reader_is_outrun(&p.slow));
+    assert_int_equal(runs_of(&p.slow_task), 1);
+    assert_false(body_reader_is_outrun(&p.fast));
+    assert_int_equal(read_fast(&p, 8 * BODY_LAG), 8 * BODY_LAG);
+    pair_close(&p);
+}
+
+static void
+one_that_can_get_the_rest_by_itself_is_outrun_at_once(void **state)
+{
+    struct pair p;
+
+    pair_open(&p, BODY_PASS, true);
+    assert_int_equal(read_fast(&p, 8 * BODY_LAG), 8 * BODY_LAG);
+    assert_true(body_reader_is_outrun(&p.slow));
+    assert_int_equal(runs_of(&p.slow_task), 1);
+    pair_close(&p);
+}
+
+/* What was held before it turned out too large is held for the slow one on. */
+static void
+a_body_that_turned_from_keep_has_the_bound_it_had_reached(void **state)
+{
+    struct pair p;
+
+    pair_open(&p, BODY_KEEP, true);
+    assert_int_equal(read_fast(&p, 3 * BODY_LAG), 3 * BODY_LAG);
+    body_pass(p.b);
+    assert_true(body_wants(p.b) || body_reader_is_outrun(&p.slow));
+    take(&p.slow, BODY_LAG);
+    pair_close(&p);
+
+    pair_open(&p, BODY_KEEP, false);
+    read_fast(&p, 3 * BODY_LAG);
+    take(&p.slow, BODY_LAG);
+    body_pass(p.b);
+    assert_int_equal(read_fast(&p, UINT64_MAX), BODY_LAG);
+    assert_int_equal(take(&p.slow, UINT64_MAX), 3 * BODY_LAG);
+    pair_close(&p);
+}
+
+static void
+who_is_left_alone_is_in_nobodys_way(void **state)
+{
+    struct pair p;
+
+    pair_open(&p, BODY_PASS, true);
+    read_fast(&p, BODY_LAG - 32 * KB);
+    grow(p.b, 32 * KB);
+    body_reader_close(&p.fast);
+    assert_false(body_wants(p.b)); /* its own window */
+    body_outrun_laggards(p.b);
+    assert_false(body_reader_is_outrun(&p.slow));
+    assert_int_equal(take(&p.slow, UINT64_MAX), BODY_LAG);
+    assert_int_equal(runs_of(&p.fill), 1);
+    pair_close(&p);
+}
+
+static void
+a_body_is_quiet_while_nothing_comes_though_there_is_room(void **state)
+{
+    struct body_reader r = {0};
+    struct body *b;
+
+    clock_fake(0, 1000);
+    b = body_new(BODY_KEEP, UNKNOWN, NULL, NULL);
+    assert_true(body_reader_open(&r, b, 0, NULL, NULL));
+    clock_fake(0, 4000);
+    assert_int_equal(body_quiet_ms(b), 3000);
     grow(b, BODY_WINDOW);
+    assert_int_equal(body_quiet_ms(b), 0);
     assert_false(body_wants(b));
-    take(&fast, UINT64_MAX);
-    assert_int_equal(runs_of(&fill), 0);
-    take(&slow, BODY_WINDOW / 2);
-    assert_int_equal(runs_of(&fill), 1);
-    grow(b, BODY_WINDOW / 2);
-    assert_false(body_wants(b));
-    body_reader_close(&slow); /* now the fast one is the slowest */
-    take(&fast, BODY_WINDOW / 2);
-    assert_int_equal(runs_of(&fill), 2);
-    body_reader_close(&fast);
+    assert_false(body_reader_is_at_end(&r));
+    clock_fake(0, 9000);
+    assert_int_equal(body_quiet_ms(b), 0); /* the reader is the one who is slow */
+    take(&r, UINT64_MAX);
+    assert_true(body_reader_is_at_end(&r));
+    clock_fake(0, 9500);
+    assert_int_equal(body_quiet_ms(b), 500);
+    body_complete(b, SPAN_NONE);
+    assert_int_equal(body_quiet_ms(b), 0);
+    body_reader_close(&r);
+    body_unref(&b);
+    clock_fake(-1, -1);
+}
+
+static void
+bytes_are_compared_with_what_a_body_still_holds(void **state)
+{
+    struct body *b = body_new(BODY_KEEP, UNKNOWN, NULL, NULL);
+    static char bytes[100 * KB];
+
+    assert_true(body_matches(b, 0, SPAN_NONE));
+    assert_false(body_matches(b, 0, SPAN("x")));
+    grow(b, sizeof bytes);
+    pattern(bytes, 0, sizeof bytes);
+    assert_true(body_matches(b, 0, span_of(bytes, sizeof bytes)));
+    assert_true(body_matches(b, 70000, span_of(bytes + 70000, 20000)));
+    assert_false(body_matches(b, 70001, span_of(bytes + 70000, 20000)));
+    assert_false(body_matches(b, sizeof bytes - 9, span_of(bytes, 10)));
+    body_pass(b);
+    grow(b, 200 * KB);
+    assert_false(body_matches(b, 0, span_of(bytes, 10)));
     body_unref(&b);
 }
 
@@ -924,7 +1098,14 @@ main(void)
         cmocka_unit_test(a_closed_reader_is_not_woken),
         cmocka_unit_test(a_reader_of_a_complete_body_registers_nowhere),
         cmocka_unit_test(a_kept_body_is_read_a_window_ahead_of_the_fastest),
-        cmocka_unit_test(a_passing_body_is_read_a_window_ahead_of_the_slowest),
+        cmocka_unit_test(a_passing_body_is_read_a_window_ahead_of_the_fastest),
+        cmocka_unit_test(a_slow_reader_of_a_passing_body_may_be_behind_up_to_a_bound),
+        cmocka_unit_test(a_laggard_that_makes_no_room_in_time_is_outrun),
+        cmocka_unit_test(one_that_can_get_the_rest_by_itself_is_outrun_at_once),
+        cmocka_unit_test(a_body_that_turned_from_keep_has_the_bound_it_had_reached),
+        cmocka_unit_test(who_is_left_alone_is_in_nobodys_way),
+        cmocka_unit_test(a_body_is_quiet_while_nothing_comes_though_there_is_room),
+        cmocka_unit_test(bytes_are_compared_with_what_a_body_still_holds),
         cmocka_unit_test(without_readers_the_fill_is_not_held_up),
         cmocka_unit_test(a_fill_that_has_left_is_not_woken),
         cmocka_unit_test(threads_read_a_kept_body),

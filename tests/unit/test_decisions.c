@@ -323,6 +323,8 @@ put_request(struct text *t, struct message *m)
         PUT_ONE_OF(t, "Pragma", pragmas);
     if (once_in(6))
         put(t, "Authorization: Basic QTpC\r\n");
+    if (once_in(6))
+        put(t, "Cookie: a=b\r\n");
     put_selecting(t);
     put_conditions(t);
     put(t, "\r\n");
@@ -536,15 +538,6 @@ is_refused_write(const struct message *request)
     return !is_read(request) && says(request, "only-if-cached");
 }
 
-/* Section 4 lets a cache collapse requests when it may reuse the response for each of them, and
- * stale it may not. cuttle hands round what was stale when it came, because it came after all of
- * them had asked. */
-static bool
-is_stale_from_the_start(const struct stored *s)
-{
-    return !is_fresh(s, s->response_time);
-}
-
 /* RFC 9111 section 4.3.2: a cache does not evaluate If-Match and If-Unmodified-Since, which only
  * apply to an origin server. cuttle does: where the two ways part, it must keep to one of them. */
 static bool
@@ -569,13 +562,14 @@ judge_storing(const struct round *r)
 
     FORBID(r, "may not be stored", law_forbids_storing(&r->stored), s.yes);
     FORBID(r, "no-cache is not shared", says_without_argument(&r->response, "no-cache"),
-           s.shareable);
+           s.share != SHARE_NONE);
     EXPECT(r, "stored says so", s.yes, strcmp(s.why, "stored") == 0);
     if (has_unread_lifetime(&r->response))
         return;
     EXPECT(r, "storable", choice_stores(&r->stored), s.yes);
-    if (s.shareable || !is_stale_from_the_start(&r->stored))
-        EXPECT(r, "shareable", choice_shares(&r->stored), s.shareable);
+    EXPECT(r, "shared with all", choice_shares(&r->stored, true), s.share == SHARE_ALL);
+    EXPECT(r, "shared without credentials", choice_shares(&r->stored, false),
+           s.share != SHARE_NONE);
 }
 
 static void
@@ -633,6 +627,30 @@ judge_reuse(const struct round *r)
     FORBID(r, "immutable is served", law_expects_reuse(&r->stored, &r->later, r->now),
            u.verdict != REUSE_SERVE);
     judge_verdict(r, &r->stored, &u);
+}
+
+/* Section 4 lets a cache collapse requests when it may reuse the response for each of them. cuttle
+ * hands round what was stale when it came where nobody sent credentials: it came after all of them
+ * had asked. */
+static void
+judge_collapsing(const struct round *r)
+{
+    const struct reuse_policy policy = {.max_stale_s = r->bound};
+    struct cache_control cc = cache_control_parse(&r->later_head.fields);
+    bool anonymous = !field_first(&r->later, "Cookie") && !field_first(&r->later, "Authorization");
+    int64_t now = r->stored.response_time;
+    bool forbidden = law_forbids_reuse(&r->stored, &r->later, now);
+    bool alone = reuse_collapsed(&r->later_head, &cc, r->head, false, NULL, &policy, AT(0));
+    bool together = reuse_collapsed(&r->later_head, &cc, r->head, true, NULL, &policy, AT(0));
+
+    if (has_unread_lifetime(&r->response) || contradicts_itself(&r->later))
+        return;
+    FORBID(r, "a waiter may not have it", forbidden, alone);
+    FORBID(r, "a user may not have it", forbidden && !anonymous, together);
+    FORBID(r, "nobody who waits may have it",
+           forbidden && (!usable_on_arrival(&r->stored) || field_first(&r->response, "Set-Cookie")),
+           together);
+    EXPECT(r, "one who may alone may together", alone, alone && together);
 }
 
 static void
@@ -704,6 +722,7 @@ play_round(struct round *r, uint64_t seed)
         judge_freshness(r);
         judge_reuse(r);
         judge_failure(r);
+        judge_collapsing(r);
         judge_vary(r);
         judge_conditions(r);
     }

@@ -110,7 +110,7 @@ store_one(const char *uri)
     body_complete(b, SPAN_NONE);
     e = entry_new(&h, &b, SPAN_NONE, 4);
     assert_int_equal(store_reserve(store, &key, &r, true, &w, &t), RESERVE_LEAD);
-    store_publish(store, &t, e);
+    store_publish(store, &t, e, SHARE_ALL);
     entry_unref(&e);
 }
 

@@ -52,6 +52,97 @@ fresh_is_served_and_stale_is_validated(void **state)
     assert_asks(REUSE_VALIDATE, "stale", stored_response(), .at_s = 0);
 }
 
+/* ---- collapsed requests (section 4) ---- */
+
+static bool
+collapsed_for(const struct head *h, bool by_anonymous, const char *fields)
+{
+    struct request_head q = request(.fields = fields);
+    struct cache_control cc = cache_control_parse(&q.fields);
+
+    return reuse_collapsed(&q, &cc, h, by_anonymous, NULL, &week, AT(0));
+}
+
+static void
+who_waited_gets_what_is_fresh(void **state)
+{
+    assert_true(collapsed_for(with_cc("max-age=60"), false, "Cookie: a\r\n"));
+    assert_true(collapsed_for(with_cc("max-age=60, must-revalidate"), false, NULL));
+    assert_true(collapsed_for(
+        stored_response(.fields = DATE_T0 CC("max-age=60") "Set-Cookie: a=b\r\n"), false, NULL));
+    assert_true(
+        collapsed_for(with_cc("max-age=0, stale-while-revalidate=9"), false, "Cookie: a\r\n"));
+    assert_true(collapsed_for(with_cc("max-age=0"), false, "Cookie: a\r\n" CC("max-stale")));
+}
+
+static void
+who_waited_gets_what_is_stale_on_arrival_without_credentials_alone(void **state)
+{
+    static const char *const stale[] = {
+        DATE_T0 CC("max-age=0"),        DATE_T0 "Expires: 0\r\n",
+        DATE_T0 "Pragma: no-cache\r\n", DATE_T0,
+        DATE_T0 "ETag: \"a\"\r\n",      "Expires: Thu, 01 Jan 1970 00:00:00 GMT\r\n",
+    };
+
+    for (unsigned i = 0; i < sizeof stale / sizeof stale[0]; i++) {
+        struct head *h = stored_response(.fields = stale[i]);
+
+        assert_true(collapsed_for(h, true, NULL));
+        assert_false(collapsed_for(h, false, NULL));
+        assert_false(collapsed_for(h, true, "Cookie: a\r\n"));
+        assert_false(collapsed_for(h, true, "Authorization: a\r\n"));
+    }
+}
+
+static void
+what_needs_validation_is_for_no_waiter(void **state)
+{
+    assert_false(collapsed_for(with_cc("no-cache"), true, NULL));
+    assert_false(collapsed_for(with_cc("max-age=60, no-cache"), true, NULL));
+    assert_false(collapsed_for(with_cc("max-age=0, must-revalidate"), true, NULL));
+    assert_false(collapsed_for(with_cc("max-age=0, proxy-revalidate"), true, NULL));
+    assert_false(collapsed_for(with_cc("s-maxage=0"), true, NULL));
+    assert_false(collapsed_for(
+        stored_response(.fields = DATE_T0 CC("max-age=0") "Set-Cookie: a=b\r\n"), true, NULL));
+}
+
+static void
+the_waiters_own_cache_control_counts(void **state)
+{
+    struct head *aged = stored_response(.fields = DATE_T0 CC("max-age=60") "Age: 10\r\n");
+
+    assert_true(collapsed_for(aged, true, CC("max-age=10")));
+    assert_false(collapsed_for(aged, true, CC("max-age=9")));
+    assert_false(collapsed_for(aged, true, CC("min-fresh=55")));
+    assert_false(collapsed_for(aged, true, CC("no-cache")));
+    assert_false(collapsed_for(with_cc("max-age=0"), true, CC("max-age=9")));
+    assert_false(collapsed_for(with_cc("max-age=0"), true, CC("only-if-cached")));
+}
+
+static void
+who_wants_the_origin_asked_does_not_wait(void **state)
+{
+    static const struct {
+        const char *fields;
+        bool wants;
+    } asked[] = {{NULL, false},
+                 {CC("no-cache"), true},
+                 {CC("max-age=0"), true},
+                 {CC("max-age=1"), false},
+                 {"Pragma: no-cache\r\n", true},
+                 {"Pragma: no-cache\r\n" CC("max-age=9"), false}};
+    struct refresh_rule ignoring = REFRESH_RULE_DEFAULT;
+
+    ignoring.ignore_reload = true;
+    for (unsigned i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        struct request_head q = request(.fields = asked[i].fields);
+        struct cache_control cc = cache_control_parse(&q.fields);
+
+        assert_int_equal(reuse_wants_origin(&q, &cc, NULL), asked[i].wants);
+        assert_false(reuse_wants_origin(&q, &cc, &ignoring));
+    }
+}
+
 static void
 nothing_stored_is_a_miss(void **state)
 {
@@ -279,6 +370,11 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fresh_is_served_and_stale_is_validated),
+        cmocka_unit_test(who_waited_gets_what_is_fresh),
+        cmocka_unit_test(who_waited_gets_what_is_stale_on_arrival_without_credentials_alone),
+        cmocka_unit_test(what_needs_validation_is_for_no_waiter),
+        cmocka_unit_test(the_waiters_own_cache_control_counts),
+        cmocka_unit_test(who_wants_the_origin_asked_does_not_wait),
         cmocka_unit_test(nothing_stored_is_a_miss),
         cmocka_unit_test(head_goes_through_when_the_stored_one_is_stale),
         cmocka_unit_test(no_cache_of_the_origin_is_validated_each_time),

@@ -24,7 +24,7 @@ verdict_by(struct exchange_text x, const struct refresh_rule *rule)
         struct storable refused = verdict(__VA_ARGS__);                                            \
                                                                                                    \
         assert_false(refused.yes);                                                                 \
-        assert_false(refused.shareable);                                                           \
+        assert_int_equal(refused.share, SHARE_NONE);                                               \
         assert_string_equal(refused.why, word);                                                    \
     } while (0)
 
@@ -148,12 +148,12 @@ a_cookie_is_stored_when_the_origin_gave_it_a_lifetime(void **state)
     struct storable stale = verdict(.fields = "Cache-Control: max-age=0\r\nSet-Cookie: a=b\r\n");
 
     assert_stored(.fields = FRESH "Set-Cookie: a=b\r\n");
-    assert_true(verdict(.fields = FRESH "Set-Cookie: a=b\r\n").shareable);
+    assert_int_equal(verdict(.fields = FRESH "Set-Cookie: a=b\r\n").share, SHARE_ALL);
     assert_stored(.fields = LM "Cache-Control: public\r\nSet-Cookie: a=b\r\n");
     assert_refused("set-cookie", .fields = DATE_T0 LM "Set-Cookie: a=b\r\n");
     assert_refused("set-cookie", .fields = "Set-Cookie: a=b\r\n");
     assert_true(stale.yes);
-    assert_false(stale.shareable);
+    assert_int_equal(stale.share, SHARE_NONE);
 }
 
 /* RFC 9111 section 4.1 */
@@ -166,18 +166,26 @@ vary_star_is_not_stored(void **state)
     assert_stored(.fields = FRESH "Vary: X, Accept-Encoding\r\n");
 }
 
-/* RFC 9111 section 4, collapsed requests: a response that is stale on arrival serves those who
- * waited for it, unless it must not be used stale. */
+/* RFC 9111 section 4, collapsed requests: what is stale on arrival is for those who sent no
+ * credentials at most, and not if it must not be used stale. */
 static void
 who_waits_may_use_it(void **state)
 {
-    assert_true(verdict(.fields = FRESH).shareable);
-    assert_true(verdict(.fields = "Cache-Control: max-age=0\r\n").shareable);
-    assert_true(verdict(.status = 404).shareable);
-    assert_false(verdict(.fields = "ETag: \"e\"\r\nCache-Control: no-cache\r\n").shareable);
-    assert_false(verdict(.fields = "ETag: \"e\"\r\nCache-Control: max-age=0, must-revalidate\r\n")
-                     .shareable);
-    assert_true(verdict(.fields = "Cache-Control: max-age=9, must-revalidate\r\n").shareable);
+#define assert_shared(with, ...) assert_int_equal(verdict(__VA_ARGS__).share, with)
+    assert_shared(SHARE_ALL, .fields = FRESH);
+    assert_shared(SHARE_ALL, .fields = "Cache-Control: max-age=9, must-revalidate\r\n");
+    assert_shared(SHARE_ANONYMOUS, .fields = "Cache-Control: max-age=0\r\n");
+    assert_shared(SHARE_ANONYMOUS, .fields = "Expires: 0\r\n");
+    assert_shared(SHARE_ANONYMOUS, .fields = DATE_T0 "Pragma: no-cache\r\n");
+    assert_shared(SHARE_ANONYMOUS, .fields = "ETag: \"e\"\r\n");
+    assert_shared(SHARE_ANONYMOUS, .status = 404);
+    assert_shared(SHARE_NONE, .fields = "ETag: \"e\"\r\nCache-Control: no-cache\r\n");
+    assert_shared(SHARE_NONE, .fields = "ETag: \"e\"\r\nCache-Control: s-maxage=0\r\n");
+    assert_shared(SHARE_NONE,
+                  .fields = "ETag: \"e\"\r\nCache-Control: max-age=0, must-revalidate\r\n");
+    assert_shared(SHARE_NONE,
+                  .fields = "ETag: \"e\"\r\nCache-Control: max-age=0\r\nSet-Cookie: a=b\r\n");
+#undef assert_shared
 }
 
 static void

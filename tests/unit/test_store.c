@@ -118,7 +118,7 @@ put_entry(const char *uri, struct entry *e)
     struct ticket *t;
 
     assert_int_equal(store_reserve(store, &k, &r, false, NULL, &t), RESERVE_LEAD);
-    store_publish(store, &t, e);
+    store_publish(store, &t, e, SHARE_ALL);
     assert_null(t);
     return e;
 }
@@ -193,7 +193,7 @@ runs_of(struct asker *a)
 static void
 give_up(struct ticket *t)
 {
-    store_abandon(store, &t, false, NULL);
+    store_abandon(store, &t, SHARE_ALL);
 }
 
 /* ---- finding ---- */
@@ -223,7 +223,7 @@ equal_digests_of_different_uris_are_kept_apart(void **state)
     struct ticket *t;
 
     store_reserve(store, &a, &r, false, NULL, &t);
-    store_publish(store, &t, e);
+    store_publish(store, &t, e, SHARE_ALL);
     assert_null(store_lookup(store, &b, &r, &miss));
     found = store_lookup(store, &a, &r, &miss);
     assert_ptr_equal(found, e);
@@ -395,7 +395,7 @@ the_second_request_waits_and_gets_what_the_first_brings(void **state)
     assert_int_equal(ask(&b, "http://a/", NULL), RESERVE_WAIT);
     assert_null(b.ticket);
     assert_non_null(b.w.node);
-    store_publish(store, &a.ticket, e);
+    store_publish(store, &a.ticket, e, SHARE_ALL);
     assert_null(a.ticket);
     assert_int_equal(runs_of(&b), 1);
     assert_null(b.w.node);
@@ -415,7 +415,7 @@ a_waiter_that_does_not_select_the_answer_tries_again(void **state)
     assert_int_equal(ask(&a, "http://a/", "Accept: a\r\n"), RESERVE_LEAD);
     assert_int_equal(ask(&same, "http://a/", "Accept: a\r\n"), RESERVE_WAIT);
     assert_int_equal(ask(&other, "http://a/", "Accept: b\r\n"), RESERVE_WAIT);
-    store_publish(store, &a.ticket, e);
+    store_publish(store, &a.ticket, e, SHARE_ALL);
     assert_int_equal(runs_of(&same), 1);
     assert_int_equal(runs_of(&other), 1);
     assert_ptr_equal(same.w.entry, e);
@@ -498,8 +498,9 @@ an_abandoned_fill_sends_its_waiters_to_try_again(void **state)
     runs_of(&c);
 }
 
+/* The waiters are told what happened, and judge. */
 static void
-an_answer_that_is_not_stored_may_still_be_shared(void **state)
+a_stale_response_in_place_of_a_failure_is_shown_to_the_waiters(void **state)
 {
     struct asker a, b, other;
     struct entry *e = entry_of(DATE_T0 "Vary: Accept\r\n", "Accept: a\r\n", 5);
@@ -507,13 +508,102 @@ an_answer_that_is_not_stored_may_still_be_shared(void **state)
     assert_int_equal(ask(&a, "http://a/", "Accept: a\r\n"), RESERVE_LEAD);
     assert_int_equal(ask(&b, "http://a/", "Accept: a\r\n"), RESERVE_WAIT);
     assert_int_equal(ask(&other, "http://a/", "Accept: b\r\n"), RESERVE_WAIT);
-    store_abandon(store, &a.ticket, false, e);
+    store_stand_in(store, &a.ticket, e, 503);
     assert_int_equal(runs_of(&b), 1);
     assert_ptr_equal(b.w.entry, e);
+    assert_true(b.w.failed);
+    assert_int_equal(b.w.status, 503);
     assert_null(other.w.entry);
     assert_false(has("http://a/"));
     store_wait_cancel(store, &b.w);
     entry_unref(&e);
+}
+
+static void
+waiters_are_told_whether_the_leader_had_credentials(void **state)
+{
+    static const struct {
+        const char *fields;
+        bool anonymous;
+    } leaders[] = {{NULL, true},
+                   {"Accept: a\r\n", true},
+                   {"Cookie: a\r\n", false},
+                   {"Authorization: a\r\n", false}};
+
+    for (unsigned i = 0; i < sizeof leaders / sizeof leaders[0]; i++) {
+        struct entry *e = entry_of(DATE_T0, NULL, 5);
+        struct asker a, b;
+
+        assert_int_equal(ask(&a, "http://a/", leaders[i].fields), RESERVE_LEAD);
+        assert_int_equal(ask(&b, "http://a/", "Cookie: b\r\n"), RESERVE_WAIT);
+        store_publish(store, &a.ticket, e, SHARE_ALL);
+        assert_int_equal(runs_of(&b), 1);
+        assert_ptr_equal(b.w.entry, e);
+        assert_int_equal(b.w.by_anonymous, leaders[i].anonymous);
+        assert_false(b.w.failed);
+        store_wait_cancel(store, &b.w);
+        entry_unref(&e);
+    }
+}
+
+static void
+what_is_stale_on_arrival_is_waited_for_without_credentials_only(void **state)
+{
+    struct entry *e = entry_of(DATE_T0 "Cache-Control: max-age=0\r\n", NULL, 5);
+    struct entry *fresh = entry_of(DATE_T0 "Cache-Control: max-age=9\r\n", NULL, 5);
+    struct asker a, b, user;
+
+    assert_int_equal(ask(&a, "http://a/", NULL), RESERVE_LEAD);
+    store_publish(store, &a.ticket, e, SHARE_ANONYMOUS);
+    assert_int_equal(ask(&a, "http://a/", NULL), RESERVE_LEAD);
+    assert_int_equal(ask(&b, "http://a/", NULL), RESERVE_WAIT);
+    assert_int_equal(ask(&user, "http://a/", "Cookie: a\r\n"), RESERVE_LEAD);
+    give_up(user.ticket);
+    store_publish(store, &a.ticket, fresh, SHARE_ALL);
+    assert_int_equal(runs_of(&b), 1);
+    store_wait_cancel(store, &b.w);
+    assert_int_equal(ask(&a, "http://a/", "Cookie: a\r\n"), RESERVE_LEAD);
+    assert_int_equal(ask(&user, "http://a/", "Cookie: b\r\n"), RESERVE_WAIT);
+    store_wait_cancel(store, &user.w);
+    give_up(a.ticket);
+    entry_unref(&fresh);
+    entry_unref(&e);
+}
+
+static void
+a_published_response_that_is_for_nobody_else_is_not_waited_for(void **state)
+{
+    struct entry *e = entry_of(DATE_T0 "ETag: \"1\"\r\nCache-Control: no-cache\r\n", NULL, 5);
+    struct asker a, b;
+
+    assert_int_equal(ask(&a, "http://a/", NULL), RESERVE_LEAD);
+    store_publish(store, &a.ticket, e, SHARE_NONE);
+    assert_true(has("http://a/"));
+    assert_int_equal(ask(&a, "http://a/", NULL), RESERVE_LEAD);
+    assert_int_equal(ask(&b, "http://a/", NULL), RESERVE_LEAD);
+    give_up(a.ticket);
+    give_up(b.ticket);
+    entry_unref(&e);
+}
+
+/* Who waits leaves by the clock; who comes then starts anew, and others join that. */
+static void
+nobody_joins_a_fetch_that_takes_too_long(void **state)
+{
+    struct asker a, b, later, last;
+
+    assert_int_equal(ask(&a, "http://a/", NULL), RESERVE_LEAD);
+    at(4);
+    assert_int_equal(ask(&b, "http://a/", NULL), RESERVE_WAIT);
+    assert_int_equal(b.w.until_ms, AT(0) + STORE_PATIENCE_MS);
+    at(5);
+    assert_int_equal(ask(&later, "http://a/", NULL), RESERVE_LEAD);
+    assert_int_equal(ask(&last, "http://a/", NULL), RESERVE_WAIT);
+    give_up(later.ticket);
+    assert_int_equal(runs_of(&last), 1);
+    assert_int_equal(b.runs, 0);
+    store_wait_cancel(store, &b.w);
+    give_up(a.ticket);
 }
 
 static void
@@ -522,7 +612,7 @@ a_key_that_is_not_shareable_goes_uncollapsed_for_a_while(void **state)
     struct asker a, b;
 
     assert_int_equal(ask(&a, "http://a/", NULL), RESERVE_LEAD);
-    store_abandon(store, &a.ticket, true, NULL);
+    store_abandon(store, &a.ticket, SHARE_NONE);
     assert_int_equal(stats().nodes, 1);
     at(9);
     assert_int_equal(ask(&a, "http://a/", NULL), RESERVE_LEAD);
@@ -543,7 +633,7 @@ a_response_that_can_be_stored_ends_that_memory(void **state)
     struct asker a, b;
 
     assert_int_equal(ask(&a, "http://a/", NULL), RESERVE_LEAD);
-    store_abandon(store, &a.ticket, true, NULL);
+    store_abandon(store, &a.ticket, SHARE_NONE);
     put("http://a/", DATE_T0, NULL, 1);
     assert_int_equal(ask(&a, "http://a/", NULL), RESERVE_LEAD);
     assert_int_equal(ask(&b, "http://a/", NULL), RESERVE_WAIT);
@@ -561,19 +651,19 @@ memories_of_unshareable_keys_are_bounded_in_number_and_bytes(void **state)
     for (int i = 0; i < 5000; i++) {
         snprintf(uri, sizeof uri, "http://a/%d", i);
         assert_int_equal(ask(&a, uri, NULL), RESERVE_LEAD);
-        store_abandon(store, &a.ticket, true, NULL);
+        store_abandon(store, &a.ticket, SHARE_NONE);
     }
     assert_int_equal(stats().nodes, 4096);
     for (int i = 0; i < 300; i++) {
         memset(uri, 'a', sizeof uri - 1);
         uri[i] = 'b';
         assert_int_equal(ask(&a, uri, NULL), RESERVE_LEAD);
-        store_abandon(store, &a.ticket, true, NULL);
+        store_abandon(store, &a.ticket, SHARE_NONE);
     }
     assert_in_range(stats().bytes, 1, MB);
     at(60);
     assert_int_equal(ask(&a, "http://c/", NULL), RESERVE_LEAD);
-    store_abandon(store, &a.ticket, true, NULL);
+    store_abandon(store, &a.ticket, SHARE_NONE);
     assert_int_equal(stats().nodes, 1); /* the expired ones went with it */
 }
 
@@ -588,7 +678,7 @@ a_waiter_can_leave_before_and_after_it_is_woken(void **state)
     assert_int_equal(ask(&after, "http://a/", NULL), RESERVE_WAIT);
     store_wait_cancel(store, &before.w);
     store_wait_cancel(store, &before.w);
-    store_publish(store, &a.ticket, e);
+    store_publish(store, &a.ticket, e, SHARE_ALL);
     store_wait_cancel(store, &after.w);
     loop_task_cancel(loop, &after.task);
     assert_int_equal(runs_of(&before), 0);
@@ -619,7 +709,7 @@ a_304_swaps_the_head_and_wakes_the_waiters(void **state)
     assert_int_equal(ask(&a, "http://a/", NULL), RESERVE_LEAD);
     assert_int_equal(ask(&b, "http://a/", NULL), RESERVE_WAIT);
     fresh = freshened_entry(old, "Cache-Control: max-age=60\r\n");
-    store_freshen(store, &a.ticket, old, fresh);
+    store_freshen(store, &a.ticket, old, fresh, SHARE_ALL);
     assert_null(a.ticket);
     assert_null(old->node);
     assert_int_equal(runs_of(&b), 1);
@@ -645,7 +735,7 @@ freshening_brings_back_what_was_evicted_meanwhile(void **state)
     assert_int_equal(ask(&a, "http://a/", NULL), RESERVE_LEAD);
     store_withdraw(store, old);
     fresh = freshened_entry(old, DATE_T0);
-    store_freshen(store, &a.ticket, old, fresh);
+    store_freshen(store, &a.ticket, old, fresh, SHARE_ALL);
     assert_true(has("http://a/"));
     entry_unref(&old);
     entry_unref(&fresh);
@@ -662,7 +752,7 @@ freshening_does_not_displace_a_newer_response(void **state)
     assert_int_equal(ask(&a, "http://a/", NULL), RESERVE_LEAD);
     put("http://a/", DATE_T0, NULL, 6);
     fresh = freshened_entry(old, DATE_T0);
-    store_freshen(store, &a.ticket, old, fresh);
+    store_freshen(store, &a.ticket, old, fresh, SHARE_ALL);
     found = lookup("http://a/", NULL);
     assert_int_equal(found->length, 6);
     entry_unref(&found);
@@ -698,7 +788,7 @@ what_was_under_way_when_its_key_was_invalidated_is_not_stored(void **state)
     assert_int_equal(ask(&before, "http://a/", NULL), RESERVE_WAIT);
     store_invalidate(store, &k);
     assert_int_equal(ask(&after, "http://a/", NULL), RESERVE_LEAD); /* does not join it either */
-    store_publish(store, &a.ticket, e);
+    store_publish(store, &a.ticket, e, SHARE_ALL);
     assert_int_equal(runs_of(&before), 1);
     assert_ptr_equal(before.w.entry, e);
     assert_false(has("http://a/"));
@@ -772,7 +862,7 @@ a_use_is_known_to_the_choice_between_shards(void **state)
         at(i);
         store_reserve(store, &keys[i], &r, false, NULL, &t);
         e = entry_of(DATE_T0, NULL, 1000);
-        store_publish(store, &t, e);
+        store_publish(store, &t, e, SHARE_ALL);
         entry_unref(&e);
     }
     at(3);
@@ -973,8 +1063,20 @@ held_freshen(struct actor *a, struct held *h)
 
     head_ref(head);
     fresh = entry_freshened(h->old, &head);
-    store_freshen(a->store, &h->ticket, h->old, fresh);
+    store_freshen(a->store, &h->ticket, h->old, fresh, SHARE_ALL);
     entry_unref(&fresh);
+}
+
+static void
+end_empty(struct actor *a, struct held *h, struct entry *e)
+{
+    static const enum share shares[] = {SHARE_ALL, SHARE_ALL, SHARE_ALL,       SHARE_ALL,
+                                        SHARE_ALL, SHARE_ALL, SHARE_ANONYMOUS, SHARE_NONE};
+
+    if (pick(a, 2))
+        store_stand_in(a->store, &h->ticket, e, 503);
+    else
+        store_abandon(a->store, &h->ticket, shares[pick(a, 8)]);
 }
 
 static void
@@ -986,9 +1088,9 @@ held_end(struct actor *a)
     if (h.old)
         held_freshen(a, &h);
     else if (pick(a, 4))
-        store_publish(a->store, &h.ticket, e);
+        store_publish(a->store, &h.ticket, e, SHARE_ALL);
     else
-        store_abandon(a->store, &h.ticket, pick(a, 8) == 0, pick(a, 2) ? e : NULL);
+        end_empty(a, &h, e);
     store_charge(a->store, e);
     if (pick(a, 16) == 0)
         store_withdraw(a->store, e);
@@ -1165,7 +1267,11 @@ main(void)
         test(vary_is_remembered_while_a_fill_keeps_the_key),
         test(who_does_not_collapse_leads_and_nobody_waits_for_it),
         test(an_abandoned_fill_sends_its_waiters_to_try_again),
-        test(an_answer_that_is_not_stored_may_still_be_shared),
+        test(a_stale_response_in_place_of_a_failure_is_shown_to_the_waiters),
+        test(waiters_are_told_whether_the_leader_had_credentials),
+        test(what_is_stale_on_arrival_is_waited_for_without_credentials_only),
+        test(a_published_response_that_is_for_nobody_else_is_not_waited_for),
+        test(nobody_joins_a_fetch_that_takes_too_long),
         test(a_key_that_is_not_shareable_goes_uncollapsed_for_a_while),
         test(a_response_that_can_be_stored_ends_that_memory),
         test(memories_of_unshareable_keys_are_bounded_in_number_and_bytes),
