@@ -216,8 +216,8 @@ addr_is_linklocal(const struct addr *a)
 
 /* ---- networks ---- */
 
-static void
-clear_host_bits(struct addr *a, unsigned prefix)
+void
+addr_keep_prefix(struct addr *a, unsigned prefix)
 {
     unsigned bits;
     unsigned char *bytes = addr_bytes(a, &bits);
@@ -283,8 +283,8 @@ net_parse(struct span text, struct net *out)
     n.prefix = n.first.sa.sa_family == AF_INET ? V4_BITS : V6_BITS;
     if (slash < text.n && !prefix_parse(span_skip(text, slash + 1), last, &n.first, &n.prefix))
         return false;
-    clear_host_bits(&n.first, n.prefix);
-    clear_host_bits(&n.last, n.prefix);
+    addr_keep_prefix(&n.first, n.prefix);
+    addr_keep_prefix(&n.last, n.prefix);
     *out = n;
     return true;
 }
@@ -296,7 +296,7 @@ net_has(const struct net *n, const struct addr *a)
 
     if (a->sa.sa_family != n->first.sa.sa_family || a->sa.sa_family == AF_UNSPEC)
         return false;
-    clear_host_bits(&masked, n->prefix);
+    addr_keep_prefix(&masked, n->prefix);
     if (n->last.sa.sa_family == AF_UNSPEC)
         return addr_compare(&masked, &n->first) == 0;
     return addr_compare(&n->first, &masked) <= 0 && addr_compare(&masked, &n->last) <= 0;

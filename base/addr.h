@@ -46,6 +46,7 @@ addr_is_linklocal(const struct addr *a); /* 169.254/16 (metadata services live t
 /* "10.0.0.0/8", "192.168.1.0/255.255.255.0", "::1", "10.0.0.1-10.0.0.9", "10.0.0.1-10.0.0.9/32".
  * Host bits are cleared. false: not an address. */
 bool net_parse(struct span text, struct net *out);
+void addr_keep_prefix(struct addr *a, unsigned prefix); /* clears the bits behind it */
 bool net_has(const struct net *n, const struct addr *a);
 
 #endif

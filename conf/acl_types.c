@@ -129,6 +129,13 @@ acl_type_nearest(struct span misspelled)
     return nearest;
 }
 
+bool
+acl_flag_is_known(struct span word)
+{
+    return span_eq(word, SPAN("-i")) || span_eq(word, SPAN("+i")) || span_eq(word, SPAN("-n")) ||
+           span_eq(word, SPAN("--"));
+}
+
 const char *
 acl_types_supported(void)
 {

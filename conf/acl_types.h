@@ -19,6 +19,7 @@ struct acl_type {
 
 const struct acl_type *acl_type_find(struct span name);
 const char *acl_type_nearest(struct span misspelled); /* a supported one, or NULL */
+bool acl_flag_is_known(struct span word);             /* -i, +i, -n, and -- which ends them */
 const char *acl_types_supported(void);                /* for messages */
 
 #endif

@@ -104,6 +104,19 @@ first_value(struct reader *r, const struct conf_acl *a, const struct line *l)
     return 3;
 }
 
+/* Words with a "-" before the first value are flags, as in Squid, and "--" ends them. Taken for a
+ * value, one that nobody knows would be one that never matches. */
+static void
+refuse_unknown_flags(struct reader *r, const struct line *l, unsigned i)
+{
+    while (i < l->n && !l->words[i].quoted && acl_flag_is_known(l->words[i].text))
+        if (span_eq(l->words[i++].text, SPAN("--")))
+            return;
+    if (i < l->n && !l->words[i].quoted && span_starts(l->words[i].text, SPAN("-")))
+        reader_error(r, "unknown flag \"%.*s\"; expected -i, +i or -n, or -- before the values",
+                     SHOWN(l->words[i].text));
+}
+
 static void
 values_add(struct reader *r, struct conf_acl *a, const struct line *l)
 {
@@ -112,6 +125,7 @@ values_add(struct reader *r, struct conf_acl *a, const struct line *l)
 
     if (!acl_type_of(a)->supported)
         return; /* no rule may use it, so a file it names need not be there */
+    refuse_unknown_flags(r, l, i);
     if (a->ignores_case && acl_type_of(a)->is_regex)
         value_add(r, a, SPAN("+i")); /* a -i ends with its line */
     for (; i < l->n; i++) {

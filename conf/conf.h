@@ -90,6 +90,10 @@ struct conf_logformat {
     struct conf_place place;
 };
 
+struct conf_netmask { /* bits that are kept */
+    unsigned v4_bits, v6_bits;
+};
+
 enum conf_forwarded_for {
     CONF_FF_ON,
     CONF_FF_OFF,
@@ -109,7 +113,7 @@ struct conf {
     struct conf_acl *acls;
     unsigned n_acls;
     struct acl_index *acl_index; /* for conf_acl_find */
-    struct conf_rules http_access, cache, send_hit, store_miss;
+    struct conf_rules http_access, cache, send_hit, store_miss, log_access;
     struct conf_rules miss_access,
         http_reply_access; /* empty: a file that needs them is refused, `allow all` is dropped */
     struct conf_refresh *refresh;
@@ -135,15 +139,16 @@ struct conf {
         positive_dns_ttl_ms, negative_dns_ttl_ms, negative_ttl_ms, max_stale_ms,
         happy_eyeballs_connect_timeout_ms, tunnel_idle_timeout_ms;
     /* numbers */
-    int64_t workers, max_filedescriptors, logfile_rotate, ipcache_size, forward_max_tries;
+    int64_t workers, max_filedescriptors, logfile_rotate, ipcache_size, forward_max_tries, umask;
     /* on or off */
     bool via, host_verify_strict, collapsed_forwarding, client_persistent_connections,
         server_persistent_connections, offline_mode, reload_into_ims, dns_v4_first, dns_defnames,
         strip_query_terms, log_mime_hdrs, memory_cache_off, sendfile;
     enum conf_forwarded_for forwarded_for;
+    struct conf_netmask client_netmask;
     /* strings; NULL when not given */
-    const char *visible_hostname, *cache_log, *pid_filename, *hosts_file, *dns_nameservers,
-        *append_domain, *event_backend, *readiness_log, *cache_replacement_policy,
+    const char *visible_hostname, *unique_hostname, *cache_log, *pid_filename, *hosts_file,
+        *dns_nameservers, *append_domain, *event_backend, *readiness_log, *cache_replacement_policy,
         *memory_replacement_policy, *cache_mgr, *cache_effective_user, *cache_effective_group;
     /* what the reader said: notes are shown at start, errors refuse the configuration; each ends in
      * '\n' */

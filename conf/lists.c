@@ -8,7 +8,9 @@
 
 enum {
     PERCENT_MAX = 1000000,
-    CACHE_DIR_LEAST = 8,         /* megabytes: less holds too little to go round */
+    CACHE_DIR_LEAST = 8, /* megabytes: less holds too little to go round */
+    CACHE_DIR_MOST = 16 << 20,
+    CACHE_DIR_LEVELS = 2, /* numbers of sub-folders that ufs and its kin take behind the size */
     MINUTES_MAX = INT32_MAX / 60 /* delta-seconds fit in 31 bits, RFC 9111 section 1.2.2 */
 };
 
@@ -87,6 +89,19 @@ refresh_percent(struct span word, unsigned *percent)
     return true;
 }
 
+/* Of other versions of Squid, which passes them over by now too. */
+static bool
+is_bygone_refresh_option(struct span word)
+{
+    static const char *const bygone[] = {"ignore-no-cache", "ignore-stale-while-revalidate",
+                                         "negative-ttl=", "stale-while-revalidate="};
+
+    for (unsigned i = 0; i < sizeof bygone / sizeof bygone[0]; i++)
+        if (span_starts(word, span_str(bygone[i])))
+            return true;
+    return false;
+}
+
 static void
 refresh_option(struct reader *r, struct conf_refresh *p, struct span word)
 {
@@ -98,9 +113,10 @@ refresh_option(struct reader *r, struct conf_refresh *p, struct span word)
     if (span_starts(word, SPAN("max-stale="))) {
         if (!refresh_minutes(span_skip(word, 10), &p->max_stale_s))
             reader_error(r, "expected max-stale=MINUTES, found \"%.*s\"", SHOWN(word));
-    } else
-        /* It would only tune (ignore-no-cache, negative-ttl=), and Squid passes it over as well. */
+    } else if (is_bygone_refresh_option(word))
         reader_note(r, "the option \"%.*s\" is not used by cuttle, ignored", SHOWN(word));
+    else
+        reader_error(r, "unknown option \"%.*s\"", SHOWN(word));
 }
 
 static unsigned
@@ -186,39 +202,82 @@ cache_dir_size(struct span word, const char *name, int64_t *bytes)
            *bytes >= -1;
 }
 
-/* Numbers are counts of folders; options that only tune Squid's stores are passed over. */
+/* For Squid's stores, which cuttle does not have. */
+static bool
+tunes_squids_store(struct span word)
+{
+    static const char *const names[] = {
+        "Q1=", "Q2=", "max-swap-rate=", "slot-size=", "swap-timeout="};
+
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (span_starts(word, span_str(names[i])))
+            return true;
+    return false;
+}
+
 static void
 cache_dir_option(struct reader *r, struct conf_cache_dir *d, struct span word)
 {
-    int64_t ignored;
-
     if (span_eq(word, SPAN("no-store")) || span_eq(word, SPAN("read-only")))
         d->read_only = true;
+    else if (tunes_squids_store(word))
+        reader_note(r, "%.*s is not used by cuttle, ignored", SHOWN(word));
     else if (!cache_dir_size(word, "min-size=", &d->min_bytes) &&
-             !cache_dir_size(word, "max-size=", &d->max_bytes) && !value_number(word, &ignored) &&
-             span_index(word, '=') == word.n)
-        reader_error(r, "expected min-size=, max-size= or no-store, not \"%.40s\"",
-                     reader_str(r, word));
+             !cache_dir_size(word, "max-size=", &d->max_bytes))
+        reader_error(r, "expected min-size=BYTES, max-size=BYTES or no-store, found \"%.*s\"",
+                     SHOWN(word));
+}
+
+static bool
+cache_dir_megabytes(struct reader *r, const struct line *l, int64_t *megabytes)
+{
+    if (l->n < 3 || !is_cache_type(l->words[0].text) ||
+        !value_number(l->words[2].text, megabytes)) {
+        reader_error(r, "expected ufs, aufs, diskd or rock, a folder and a number of megabytes");
+        return false;
+    }
+    if (*megabytes >= CACHE_DIR_LEAST && *megabytes <= CACHE_DIR_MOST)
+        return true;
+    reader_error(r, "expected %d to %d megabytes, found %lld", CACHE_DIR_LEAST, CACHE_DIR_MOST,
+                 (long long)*megabytes);
+    return false;
+}
+
+/* Two stores in one file would destroy each other. */
+static bool
+is_free_folder(struct reader *r, const char *path)
+{
+    for (unsigned i = 0; i < r->c->n_cache_dirs; i++) {
+        const struct conf_cache_dir *other = &r->c->cache_dirs[i];
+
+        if (strcmp(other->path, path) != 0)
+            continue;
+        reader_error(r, "expected a folder of its own; line %u of %.200s has the same",
+                     other->place.line, other->place.file);
+        return false;
+    }
+    return true;
 }
 
 void
 set_cache_dir(struct reader *r, const struct directive *d, const struct line *l)
 {
     struct conf_cache_dir dir = {.max_bytes = -1, .place = r->place};
-    int64_t megabytes = 0;
+    int64_t megabytes, folders;
+    unsigned i = 3;
 
     (void)d;
     if (l->n && span_eq(l->words[0].text, SPAN("null")))
         return;
-    if (l->n < 3 || !is_cache_type(l->words[0].text) ||
-        !value_number(l->words[2].text, &megabytes) || megabytes < 1 || megabytes > 16 << 20) {
-        reader_error(r, "expected ufs, aufs, diskd or rock, a folder and 1 to %d megabytes",
-                     16 << 20);
+    if (!cache_dir_megabytes(r, l, &megabytes))
         return;
-    }
     dir.path = reader_str(r, l->words[1].text);
-    dir.bytes = (megabytes < CACHE_DIR_LEAST ? CACHE_DIR_LEAST : megabytes) << 20;
-    for (unsigned i = 3; i < l->n; i++)
+    if (!is_free_folder(r, dir.path))
+        return;
+    dir.bytes = megabytes << 20;
+    while (i < l->n && i < 3 + CACHE_DIR_LEVELS && value_number(l->words[i].text, &folders))
+        i++;
+    for (; i < l->n; i++)
         cache_dir_option(r, &dir, l->words[i].text);
     r->c->cache_dirs = reader_grow(r->c->cache_dirs, r->c->n_cache_dirs, sizeof dir);
     r->c->cache_dirs[r->c->n_cache_dirs++] = dir;

@@ -27,19 +27,20 @@ log_place(struct reader *r, struct span word)
 
 /* A log nobody can read is worse than one in another place: what writes to the network goes to
  * standard output, where the system's journal or a container's log has it. */
-static struct span
-replace_network(struct reader *r, struct span word)
+static bool
+is_place(struct reader *r, struct span word)
 {
-    static const char *const missing[] = {"syslog:", "udp:", "tcp:"};
+    static const char *const missing[] = {"syslog", "udp", "tcp"};
+    struct span module = span_first(word, span_index(word, ':'));
 
-    if (span_eq(word, SPAN("syslog")))
-        word = SPAN("syslog:");
     for (unsigned i = 0; i < sizeof missing / sizeof missing[0]; i++)
-        if (span_starts(word, span_str(missing[i]))) {
-            reader_note(r, "%s is not supported, the log goes to standard output", missing[i]);
-            return SPAN("stdout");
+        if (span_eq(module, span_str(missing[i])) &&
+            (module.n < word.n || span_eq(word, SPAN("syslog")))) {
+            reader_error(r, "%s is not supported; expected a file, stdio:/dev/stdout or none",
+                         missing[i]);
+            return false;
         }
-    return word;
+    return true;
 }
 
 static bool
@@ -92,7 +93,9 @@ set_access_log(struct reader *r, const struct directive *d, const struct line *l
         reader_error(r, "more than %d lines", READER_LOGS_MAX);
         return;
     }
-    log.where = log_place(r, replace_network(r, l->words[0].text));
+    if (!is_place(r, l->words[0].text))
+        return;
+    log.where = log_place(r, l->words[0].text);
     format_and_condition(r, &log, l);
     r->c->access_logs = reader_grow(r->c->access_logs, r->c->n_access_logs, sizeof log);
     r->c->access_logs[r->c->n_access_logs++] = log;

@@ -49,6 +49,7 @@ kind_of_value(const struct directive *d)
     case DIRECTIVE_TIME_MS:
         return "time";
     case DIRECTIVE_NUMBER:
+    case DIRECTIVE_OCTAL:
         return "number";
     case DIRECTIVE_FLAG:
         return "on|off";
@@ -59,6 +60,9 @@ kind_of_value(const struct directive *d)
     case DIRECTIVE_PATH:
         return "file";
     case DIRECTIVE_TEXT:
+    case DIRECTIVE_HOST:
+    case DIRECTIVE_USER:
+    case DIRECTIVE_GROUP:
         return "word";
     default:
         return ""; /* the text begins with the form of the line */
@@ -70,6 +74,8 @@ value_text(const struct directive *d, int64_t value, char *out)
 {
     if (d->type == DIRECTIVE_NUMBER)
         snprintf(out, VALUE_TEXT_MAX, "%lld", (long long)value);
+    else if (d->type == DIRECTIVE_OCTAL)
+        value_octal_text(value, out);
     else if (d->type == DIRECTIVE_TIME || d->type == DIRECTIVE_TIME_MS)
         value_time_text(value, out);
     else
@@ -81,7 +87,7 @@ add_range(struct buf *out, const struct directive *d)
 {
     char least[VALUE_TEXT_MAX], most[VALUE_TEXT_MAX];
 
-    if (d->type > DIRECTIVE_NUMBER)
+    if (!directive_is_number(d))
         return;
     value_text(d, d->range.min, least);
     value_text(d, d->range.max, most);
@@ -101,7 +107,7 @@ add_directive(struct buf *out, const struct directive *d)
     if (d->default_text)
         buf_addf(out, "Default: %s.", d->default_text);
     add_range(out, d);
-    if (d->default_text || d->type <= DIRECTIVE_NUMBER)
+    if (d->default_text || directive_is_number(d))
         BUF_ADD(out, " ");
     if (d->reload == RELOAD_LIVE)
         BUF_ADD(out, "A reconfigure changes it.\n");

@@ -13,13 +13,18 @@ static void (*const setters[])(struct reader *, const struct directive *, const 
     [DIRECTIVE_TIME] = set_number,
     [DIRECTIVE_TIME_MS] = set_number,
     [DIRECTIVE_NUMBER] = set_number,
+    [DIRECTIVE_OCTAL] = set_number,
     [DIRECTIVE_FLAG] = set_flag,
     [DIRECTIVE_TEXT] = set_word,
+    [DIRECTIVE_HOST] = set_host,
+    [DIRECTIVE_USER] = set_account,
+    [DIRECTIVE_GROUP] = set_account,
     [DIRECTIVE_PATH] = set_word,
     [DIRECTIVE_CHOICE] = set_word,
     [DIRECTIVE_POLICY] = set_policy,
     [DIRECTIVE_FORWARDED] = set_word,
     [DIRECTIVE_SERVERS] = set_servers,
+    [DIRECTIVE_NETMASK] = set_netmask,
     [DIRECTIVE_PORT] = set_port,
     [DIRECTIVE_ACL] = set_acl,
     [DIRECTIVE_RULES] = set_rules,
@@ -57,6 +62,17 @@ is_off(const struct line *l)
 }
 
 static bool
+is_any_address(const struct line *l)
+{
+    static const char *const any[] = {"0.0.0.0", "255.255.255.255", "::"};
+
+    for (unsigned i = 0; i < sizeof any / sizeof any[0]; i++)
+        if (l->n == 1 && span_eq(l->words[0].text, span_str(any[i])))
+            return true;
+    return false;
+}
+
+static bool
 is_pardoned(enum name_pardon pardon, const struct line *l)
 {
     switch (pardon) {
@@ -70,6 +86,8 @@ is_pardoned(enum name_pardon pardon, const struct line *l)
         return has_word(l, "allow") && !has_word(l, "deny");
     case PARDON_ALLOW_ALL:
         return l->n == 2 && has_word(l, "allow") && has_word(l, "all");
+    case PARDON_ANY_ADDRESS:
+        return is_any_address(l);
     }
     UNREACHABLE();
 }
@@ -218,6 +236,8 @@ parse_condition(struct reader *r, struct span name, const struct line *l, unsign
     if (!span_eq(name, SPAN("else")) && !span_eq(name, SPAN("endif")))
         return false;
     r->directive = name.n == 4 ? "else" : "endif";
+    if (l->n)
+        reader_error(r, "expected nothing behind it, found \"%.*s\"", SHOWN(l->words[0].text));
     if (r->n_ifs <= outer)
         reader_error(r, "there is no if before it");
     else if (name.n == 4)

@@ -1,11 +1,12 @@
 /* conf/ports.c - http_port: an address, and options of very different weight.
  *
  * An option that only tunes is passed over with a note. One without which clients would be treated
- * in another way than was meant (TLS opened, a PROXY header expected) refuses the file. */
+ * in another way than was meant (TLS opened, a PROXY header expected) refuses the file. vhost and
+ * its like mean accel, as they did before that word was needed. */
 #include "base/check.h"
 #include "conf/reader.h"
 
-enum option_kind { OPTION_TUNES, OPTION_NEEDS_TLS, OPTION_REFUSED };
+enum option_kind { OPTION_TUNES, OPTION_MEANS_ACCEL, OPTION_NEEDS_TLS, OPTION_REFUSED };
 
 static const struct {
     const char *name; /* up to '=' */
@@ -15,16 +16,15 @@ static const struct {
     {"act-as-origin", OPTION_TUNES, NULL},
     {"allow-direct", OPTION_TUNES, NULL},
     {"connection-auth", OPTION_TUNES, NULL},
-    {"defaultsite", OPTION_TUNES, NULL},
+    {"defaultsite", OPTION_MEANS_ACCEL, NULL},
     {"disable-pmtu-discovery", OPTION_TUNES, NULL},
     {"ignore-cc", OPTION_TUNES, NULL},
-    {"no-connection-auth", OPTION_TUNES, NULL},
     {"no-vhost", OPTION_TUNES, NULL},
     {"protocol", OPTION_TUNES, NULL},
     {"tcpkeepalive", OPTION_TUNES, NULL},
     {"urlgroup", OPTION_TUNES, NULL},
-    {"vhost", OPTION_TUNES, NULL},
-    {"vport", OPTION_TUNES, NULL},
+    {"vhost", OPTION_MEANS_ACCEL, NULL},
+    {"vport", OPTION_MEANS_ACCEL, NULL},
     {"worker-queues", OPTION_TUNES, NULL},
     {"cafile", OPTION_NEEDS_TLS, NULL},
     {"capath", OPTION_NEEDS_TLS, NULL},
@@ -47,6 +47,7 @@ static const struct {
     {"tls-min-version", OPTION_NEEDS_TLS, NULL},
     {"tls-no-npn", OPTION_NEEDS_TLS, NULL},
     {"version", OPTION_NEEDS_TLS, NULL},
+    {"no-connection-auth", OPTION_REFUSED, "log-ins of connections (NTLM, Negotiate) would pass"},
     {"require-proxy-header", OPTION_REFUSED, "the PROXY protocol is not understood"},
     {"ssl-bump", OPTION_REFUSED, "encrypted traffic would pass without being looked at"},
 };
@@ -92,19 +93,57 @@ parse_place(struct span word, struct conf_port *p)
     return true;
 }
 
-static void
-other_option(struct reader *r, struct span word, struct span name)
+static int
+option_find(struct span word)
 {
-    for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++) {
-        if (!span_eq(name, span_str(options[i].name)))
-            continue;
-        if (options[i].kind == OPTION_REFUSED)
-            reader_error(r, "%s is not supported: %s", options[i].name, options[i].why);
-        else if (options[i].kind == OPTION_TUNES)
-            reader_note(r, "%s is not used by cuttle, ignored", options[i].name);
-        return; /* what only ssl-bump and TLS need is of no account without them */
+    struct span name = span_first(word, span_index(word, '='));
+
+    if (span_eq(word, SPAN("connection-auth=off")))
+        name = SPAN("no-connection-auth");
+    for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (span_eq(name, span_str(options[i].name)))
+            return (int)i;
+    return -1;
+}
+
+static void
+other_option(struct reader *r, struct conf_port *p, struct span word)
+{
+    int i = option_find(word);
+
+    if (i < 0) {
+        reader_error(r, "unknown option \"%.*s\"", SHOWN(word));
+        return;
     }
-    reader_error(r, "unknown option \"%.*s\"", SHOWN(word));
+    switch (options[i].kind) {
+    case OPTION_TUNES:
+        reader_note(r, "%s is not used by cuttle, ignored", options[i].name);
+        return;
+    case OPTION_MEANS_ACCEL:
+        p->accel = true;
+        return;
+    case OPTION_NEEDS_TLS:
+        return; /* seen to when all are read */
+    case OPTION_REFUSED:
+        reader_error(r, "%.*s is not supported: %s", SHOWN(word), options[i].why);
+    }
+}
+
+/* Beside ssl-bump, which is refused by itself, they need no word of their own. */
+static void
+refuse_tls(struct reader *r, const struct line *l)
+{
+    for (unsigned i = 1; i < l->n; i++) {
+        int k = option_find(l->words[i].text);
+
+        if (k < 0 || options[k].kind != OPTION_NEEDS_TLS)
+            continue;
+        reader_error(r,
+                     "%s is for TLS to clients, which is not supported; expected a port for "
+                     "plain HTTP",
+                     options[k].name);
+        return;
+    }
 }
 
 static void
@@ -122,7 +161,7 @@ set_option(struct reader *r, struct conf_port *p, struct span word)
     else if (span_eq(name, SPAN("name")) && value.n)
         p->name = reader_str(r, value);
     else
-        other_option(r, word, name);
+        other_option(r, p, word);
 }
 
 static bool
@@ -156,6 +195,8 @@ set_port(struct reader *r, const struct directive *d, const struct line *l)
     p.name = reader_str(r, l->words[0].text);
     for (unsigned i = 1; i < l->n; i++)
         set_option(r, &p, l->words[i].text);
+    if (r->c->n_errors == errors)
+        refuse_tls(r, l);
     if (p.intercept + p.tproxy + p.accel > 1)
         reader_error(r, "intercept, tproxy and accel exclude each other");
     if (r->c->n_ports >= READER_PORTS_MAX)

@@ -50,25 +50,34 @@ add_choice(struct buf *out, const char *choices, int i)
 }
 
 static void
-add_scalar(struct buf *out, const struct conf *c, const struct directive *d)
+add_number(struct buf *out, const struct directive *d, int64_t value)
 {
-    const void *at = member(c, d);
     char text[VALUE_TEXT_MAX];
 
     switch (d->type) {
     case DIRECTIVE_SIZE:
     case DIRECTIVE_SIZE_KB:
-        value_size_text(*(const int64_t *)at, text);
-        buf_addf(out, " %s", text);
+        value_size_text(value, text);
         break;
     case DIRECTIVE_TIME:
     case DIRECTIVE_TIME_MS:
-        value_time_text(*(const int64_t *)at, text);
-        buf_addf(out, " %s", text);
+        value_time_text(value, text);
         break;
-    case DIRECTIVE_NUMBER:
-        buf_addf(out, " %lld", (long long)*(const int64_t *)at);
+    case DIRECTIVE_OCTAL:
+        value_octal_text(value, text);
         break;
+    default:
+        snprintf(text, sizeof text, "%lld", (long long)value);
+    }
+    buf_addf(out, " %s", text);
+}
+
+static void
+add_scalar(struct buf *out, const struct conf *c, const struct directive *d)
+{
+    const void *at = member(c, d);
+
+    switch (d->type) {
     case DIRECTIVE_FLAG:
         buf_addf(out, " %s", *(const bool *)at ? "on" : "off");
         break;
@@ -78,15 +87,23 @@ add_scalar(struct buf *out, const struct conf *c, const struct directive *d)
     case DIRECTIVE_SERVERS:
         buf_addf(out, " %s", *(const char *const *)at);
         break;
+    case DIRECTIVE_NETMASK:
+        buf_addf(out, " %u %u", ((const struct conf_netmask *)at)->v4_bits,
+                 ((const struct conf_netmask *)at)->v6_bits);
+        break;
     default:
-        add_word(out, *(const char *const *)at);
+        if (directive_is_number(d))
+            add_number(out, d, *(const int64_t *)at);
+        else
+            add_word(out, *(const char *const *)at);
     }
 }
 
 static bool
 is_text(enum directive_type type)
 {
-    return type == DIRECTIVE_TEXT || type == DIRECTIVE_PATH || type == DIRECTIVE_CHOICE ||
+    return type == DIRECTIVE_TEXT || type == DIRECTIVE_HOST || type == DIRECTIVE_USER ||
+           type == DIRECTIVE_GROUP || type == DIRECTIVE_PATH || type == DIRECTIVE_CHOICE ||
            type == DIRECTIVE_SERVERS || type == DIRECTIVE_POLICY;
 }
 
@@ -123,6 +140,18 @@ dump_ports(struct buf *out, const struct conf *c)
     }
 }
 
+/* Values out of a file may; on a line of their own they would be taken for one. */
+static bool
+begins_like_a_flag(const struct conf_acl *a)
+{
+    for (unsigned k = a->n_builtin; k < a->n_values; k++)
+        if (!acl_flag_is_known(span_str(a->values[k])))
+            return a->values[k][0] == '-';
+        else if (strcmp(a->values[k], "--") == 0)
+            return false;
+    return false;
+}
+
 /* A value in quotes would be a file, so values stand bare; none has a blank in it. */
 static void
 dump_acls(struct buf *out, const struct conf *c)
@@ -135,6 +164,8 @@ dump_acls(struct buf *out, const struct conf *c)
         BUF_ADD(out, "acl");
         add_word(out, a->name);
         buf_addf(out, " %s", a->type);
+        if (begins_like_a_flag(a))
+            BUF_ADD(out, " --");
         for (unsigned k = a->n_builtin; k < a->n_values; k++) {
             if (k > a->n_builtin && (k - a->n_builtin) % VALUES_PER_LINE == 0)
                 BUF_ADD(out, " \\\n   ");

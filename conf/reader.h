@@ -69,7 +69,10 @@ void set_number(struct reader *r, const struct directive *d, const struct line *
 void set_flag(struct reader *r, const struct directive *d, const struct line *l);
 void set_policy(struct reader *r, const struct directive *d, const struct line *l);
 void set_word(struct reader *r, const struct directive *d, const struct line *l);
+void set_host(struct reader *r, const struct directive *d, const struct line *l);
+void set_account(struct reader *r, const struct directive *d, const struct line *l);
 void set_servers(struct reader *r, const struct directive *d, const struct line *l);
+void set_netmask(struct reader *r, const struct directive *d, const struct line *l);
 void set_port(struct reader *r, const struct directive *d, const struct line *l);
 void set_rules(struct reader *r, const struct directive *d, const struct line *l);
 void set_refresh(struct reader *r, const struct directive *d, const struct line *l);

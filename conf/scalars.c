@@ -2,8 +2,11 @@
  *
  * The row says where the value lives and what may stand there; given twice, the last one holds, as
  * in Squid. A value with words behind it is a mistake (two directives run together on one line, or
- * a unit nobody knows), but for range_offset_limit, where Squid takes acls. */
+ * a unit nobody knows). */
+#include <grp.h>
+#include <pwd.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "conf/reader.h"
 #include "conf/value.h"
@@ -23,6 +26,8 @@ value_text(enum directive_type type, int64_t value, char *out)
         value_size_text(value, out);
     else if (type == DIRECTIVE_TIME || type == DIRECTIVE_TIME_MS)
         value_time_text(value, out);
+    else if (type == DIRECTIVE_OCTAL)
+        value_octal_text(value, out);
     else
         snprintf(out, VALUE_TEXT_MAX, "%lld", (long long)value);
 }
@@ -39,6 +44,8 @@ parse_number(const struct directive *d, const struct line *l, int64_t *value)
         return value_time(l->words, l->n, 1000, value);
     case DIRECTIVE_TIME_MS:
         return value_time(l->words, l->n, 1, value);
+    case DIRECTIVE_OCTAL:
+        return l->n && value_octal(l->words[0].text, value);
     default:
         return l->n && value_number(l->words[0].text, value);
     }
@@ -51,6 +58,8 @@ expected(enum directive_type type)
         return "a size such as 64 MB";
     if (type == DIRECTIVE_TIME || type == DIRECTIVE_TIME_MS)
         return "a time such as 30 seconds";
+    if (type == DIRECTIVE_OCTAL)
+        return "an octal number such as 027";
     return "a number";
 }
 
@@ -168,6 +177,102 @@ set_word(struct reader *r, const struct directive *d, const struct line *l)
         *(const char **)member(r, d) = reader_str(r, l->words[0].text);
     else
         set_choice(r, d, l->words[0].text);
+}
+
+/* It stands in fields where a comma or a blank would end it (Via, RFC 9110 section 7.6.3). */
+static bool
+is_host_name(struct span word)
+{
+    for (size_t i = 0; i < word.n; i++)
+        if (!(word.at[i] >= '0' && word.at[i] <= '9') &&
+            !((word.at[i] | 0x20) >= 'a' && (word.at[i] | 0x20) <= 'z') &&
+            !strchr("-._~", word.at[i]))
+            return false;
+    return word.n > 0;
+}
+
+void
+set_host(struct reader *r, const struct directive *d, const struct line *l)
+{
+    struct span word = l->n ? l->words[0].text : SPAN_NONE;
+
+    if (!is_host_name(word))
+        reader_error(r, "expected a host name, found \"%.*s\"", SHOWN(word));
+    else if (rest_is_fine(r, l, 1))
+        *(const char **)member(r, d) = reader_str(r, word);
+}
+
+enum account { ACCOUNT_UNKNOWN, ACCOUNT_OURS, ACCOUNT_OTHER };
+
+static enum account
+user_look_up(const char *name)
+{
+    const struct passwd *user = getpwnam(name);
+
+    return !user ? ACCOUNT_UNKNOWN : user->pw_uid == geteuid() ? ACCOUNT_OURS : ACCOUNT_OTHER;
+}
+
+static enum account
+group_look_up(const char *name)
+{
+    const struct group *group = getgrnam(name);
+
+    return !group ? ACCOUNT_UNKNOWN : group->gr_gid == getegid() ? ACCOUNT_OURS : ACCOUNT_OTHER;
+}
+
+/* Only root can become somebody else; for anyone else the name may be one of another machine. A
+ * reload comes from who we became. */
+void
+set_account(struct reader *r, const struct directive *d, const struct line *l)
+{
+    bool is_user = d->type == DIRECTIVE_USER;
+    const char *name;
+    enum account account;
+
+    if (l->n == 0 || l->words[0].text.n == 0) {
+        reader_error(r, "expected the name of a %s", is_user ? "user" : "group");
+        return;
+    }
+    if (!rest_is_fine(r, l, 1))
+        return;
+    name = reader_str(r, l->words[0].text);
+    *(const char **)member(r, d) = name;
+    account = is_user ? user_look_up(name) : group_look_up(name);
+    if (geteuid() != 0 && account != ACCOUNT_OURS)
+        reader_note(r, "has no effect: the process is not root");
+    else if (account == ACCOUNT_UNKNOWN)
+        reader_error(r, "expected a %s of this machine, found \"%.80s\"",
+                     is_user ? "user" : "group", name);
+}
+
+/* Bits of an address that are kept: 255.255.255.0, or 24. */
+static bool
+kept_bits(struct reader *r, struct span word, const char *of, unsigned *bits)
+{
+    struct net n;
+
+    if (!net_parse(arena_printf(&r->c->arena, "%s/%.*s", of, SHOWN(word)), &n))
+        return false;
+    *bits = n.prefix;
+    return true;
+}
+
+/* IPv4 is masked as is written. Who masks it wants no single clients in the log: of IPv6, where a
+ * house has a /56 or /64, a site's /48 is left then. */
+void
+set_netmask(struct reader *r, const struct directive *d, const struct line *l)
+{
+    struct conf_netmask mask = {.v4_bits = 32, .v6_bits = 128};
+
+    if (l->n == 0 || !kept_bits(r, l->words[0].text, "0.0.0.0", &mask.v4_bits) ||
+        (l->n > 1 && !kept_bits(r, l->words[1].text, "::", &mask.v6_bits))) {
+        reader_error(r, "expected a mask such as 255.255.255.0, and a prefix length for IPv6");
+        return;
+    }
+    if (l->n == 1 && mask.v4_bits < 32)
+        mask.v6_bits = 48;
+    if (rest_is_fine(r, l, 2))
+        *(struct conf_netmask *)member(r, d) = mask;
 }
 
 /* heap LRU is lru; what weighs sizes and frequencies (LFUDA, GDSF) is nearest to s3fifo. */

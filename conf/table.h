@@ -18,13 +18,18 @@ enum directive_type {
     DIRECTIVE_TIME,      /* int64_t milliseconds; a bare number counts seconds */
     DIRECTIVE_TIME_MS,   /* the same; a bare number counts milliseconds */
     DIRECTIVE_NUMBER,    /* int64_t */
+    DIRECTIVE_OCTAL,     /* int64_t, written in octal */
     DIRECTIVE_FLAG,      /* bool */
     DIRECTIVE_TEXT,      /* const char *: one word */
+    DIRECTIVE_HOST,      /* the same, fit to stand in a message */
+    DIRECTIVE_USER,      /* the same, known to the system */
+    DIRECTIVE_GROUP,     /* the same */
     DIRECTIVE_PATH,      /* const char *: a file; "none" is NULL */
     DIRECTIVE_CHOICE,    /* const char *: one of the words of the range */
     DIRECTIVE_POLICY,    /* the same; Squid's heap NAME becomes one of them */
     DIRECTIVE_FORWARDED, /* enum conf_forwarded_for */
     DIRECTIVE_SERVERS,   /* const char *: addresses with optional port, of all lines */
+    DIRECTIVE_NETMASK,   /* struct conf_netmask */
     DIRECTIVE_PORT,      /* lists from here on */
     DIRECTIVE_ACL,
     DIRECTIVE_RULES, /* struct conf_rules */
@@ -62,10 +67,11 @@ enum name_kind { NAME_IGNORED, NAME_RENAMED, NAME_REFUSED };
 /* With which values is a line of a refused name without effect, so that it can be dropped? */
 enum name_pardon {
     PARDON_NEVER,
-    PARDON_OFF,      /* off, none or 0 */
-    PARDON_DENY,     /* deny ... */
-    PARDON_ALLOW,    /* no word is "deny" */
-    PARDON_ALLOW_ALL /* allow all */
+    PARDON_OFF,        /* off, none or 0 */
+    PARDON_DENY,       /* deny ... */
+    PARDON_ALLOW,      /* no word is "deny" */
+    PARDON_ALLOW_ALL,  /* allow all */
+    PARDON_ANY_ADDRESS /* 0.0.0.0, 255.255.255.255 or :: */
 };
 
 struct other_name {
@@ -87,6 +93,13 @@ bool directive_is_known(struct span name);             /* in either table */
 const char *directive_nearest(struct span misspelled); /* NULL: nothing is near */
 /* Number of letters to change, add or drop, or more than `most` (then just some larger value). */
 unsigned spelling_distance(struct span a, struct span b, unsigned most);
+
+/* Has an int64_t with a range. */
+static inline bool
+directive_is_number(const struct directive *d)
+{
+    return d->type <= DIRECTIVE_OCTAL;
+}
 
 static inline bool
 directive_is_list(const struct directive *d)

@@ -62,7 +62,7 @@ struct amount { /* whole + part / scale */
     bool minus_one;
 };
 
-enum { DIGITS_MAX = 18, FRACTION_MAX = 6 };
+enum { DIGITS_MAX = 18, FRACTION_MAX = 6, OCTAL_DIGITS_MAX = 4 };
 
 static size_t
 digits(struct span s, size_t most, int64_t *value)
@@ -189,6 +189,18 @@ value_number(struct span text, int64_t *number)
 }
 
 bool
+value_octal(struct span text, int64_t *number)
+{
+    *number = 0;
+    for (size_t i = 0; i < text.n && i < OCTAL_DIGITS_MAX; i++) {
+        if (text.at[i] < '0' || text.at[i] > '7')
+            return false;
+        *number = *number * 8 + (text.at[i] - '0');
+    }
+    return text.n > 0 && text.n <= OCTAL_DIGITS_MAX;
+}
+
+bool
 value_flag(struct span text, bool *on)
 {
     static const char *const yes[] = {"on", "yes", "true", "enable", "1"};
@@ -231,4 +243,10 @@ value_time_text(int64_t ms, char *out)
         u = &time_units[4];
     snprintf(out, VALUE_TEXT_MAX, "%lld %s%s", (long long)(ms / u->factor), u->name,
              ms == u->factor ? "" : "s");
+}
+
+void
+value_octal_text(int64_t number, char *out)
+{
+    snprintf(out, VALUE_TEXT_MAX, "%03llo", (unsigned long long)number);
 }

@@ -15,10 +15,12 @@ enum { VALUE_TEXT_MAX = 64 };
 unsigned value_size(const struct word *words, unsigned n, int64_t unit, int64_t *bytes);
 unsigned value_time(const struct word *words, unsigned n, int64_t unit_ms, int64_t *ms);
 bool value_number(struct span text, int64_t *number);
+bool value_octal(struct span text, int64_t *number); /* at most four digits */
 bool value_flag(struct span text, bool *on);
 
 /* In the largest unit that gives a whole number; out holds VALUE_TEXT_MAX. */
 void value_size_text(int64_t bytes, char *out);
 void value_time_text(int64_t ms, char *out);
+void value_octal_text(int64_t number, char *out);
 
 #endif

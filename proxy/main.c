@@ -1,10 +1,7 @@
 /* Arguments, signals and the life of the process. The main thread waits for signals and does what
  * must not happen on a worker. */
 #include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
 #include <malloc.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +16,8 @@
 #include "base/fds.h"
 #include "base/log.h"
 #include "conf/conf.h"
+#include "proxy/account.h"
+#include "proxy/daemon.h"
 #include "proxy/manual.h"
 #include "proxy/setup.h"
 #include "proxy/version.h"
@@ -53,6 +52,12 @@ usage(int status)
     return status;
 }
 
+static bool
+is_level(const char *word)
+{
+    return word[0] >= '0' && word[0] <= '9' && word[1] == '\0';
+}
+
 static int
 parse_arguments(int argc, char **argv, struct arguments *a)
 {
@@ -67,8 +72,8 @@ parse_arguments(int argc, char **argv, struct arguments *a)
             a->conf = argv[++i];
         else if (strcmp(w, "-k") == 0 && i + 1 < argc)
             a->command = argv[++i];
-        else if (strcmp(w, "-d") == 0 && i + 1 < argc)
-            a->debug = atoi(argv[++i]);
+        else if (strcmp(w, "-d") == 0 && i + 1 < argc && is_level(argv[i + 1]))
+            a->debug = argv[++i][0] - '0';
         else if (strcmp(w, "-v") == 0 || strcmp(w, "--version") == 0)
             return printf("cuttle %s\n", CUTTLE_VERSION), exit(0), 0;
         else if (strcmp(w, "-h") == 0 || strcmp(w, "--help") == 0)
@@ -183,62 +188,54 @@ command_signal(const struct arguments *a)
 
 /* ---- running ---- */
 
-static void
-pid_file_write(const char *path)
+static bool
+is_given(const char *path)
 {
-    FILE *f = path && strcmp(path, "none") != 0 ? fopen(path, "we") : NULL;
+    return path && strcmp(path, "none") != 0;
+}
 
-    if (f) {
-        fprintf(f, "%ld\n", (long)getpid());
-        fclose(f);
-    } else if (path && strcmp(path, "none") != 0)
-        log_event(LOG_WARN, "pid_filename %s: %s", path, strerror(errno));
+/* Without it -k would not find us, and who asked for it would believe that it does. */
+static bool
+pid_file_write(const char *path, struct buf *errors)
+{
+    FILE *f;
+    bool written;
+
+    if (!is_given(path))
+        return true;
+    f = fopen(path, "we");
+    written = f && fprintf(f, "%ld\n", (long)getpid()) > 0;
+    if (f && fclose(f) != 0)
+        written = false;
+    if (!written)
+        buf_addf(errors, "cuttle: pid_filename %s: %s\n", path, strerror(errno));
+    return written;
 }
 
 static void
 pid_file_remove(const char *path)
 {
-    if (path && strcmp(path, "none") != 0)
+    if (is_given(path))
         (void)unlink(path);
 }
 
-static void
-go_to_background(void)
-{
-    pid_t child = fork();
-    int null;
-
-    if (child > 0)
-        _exit(0);
-    if (child < 0)
-        return;
-    (void)setsid();
-    null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null >= 0) {
-        (void)dup2(null, 0);
-        (void)dup2(null, 1);
-        (void)dup2(null, 2);
-        (void)close(null);
-    }
-}
-
-/* Started as root with cache_effective_user: ports and logs are open, nothing else needs root. */
-static int
+/* Started as root: ports and logs are open, nothing else needs it. */
+static bool
 drop_root(const struct conf *c)
 {
-    const struct passwd *user = c->cache_effective_user ? getpwnam(c->cache_effective_user) : NULL;
-    const struct group *group =
-        c->cache_effective_group ? getgrnam(c->cache_effective_group) : NULL;
-    gid_t gid = group ? group->gr_gid : user ? user->pw_gid : 0;
+    struct account a;
 
-    if (geteuid() != 0 || !c->cache_effective_user)
-        return 0;
-    if (user && initgroups(user->pw_name, gid) == 0 && setgid(gid) == 0 &&
-        setuid(user->pw_uid) == 0)
-        return 0;
-    fprintf(stderr, "cuttle: cache_effective_user %s: %s\n", c->cache_effective_user,
-            user ? strerror(errno) : "no such user");
-    return -1;
+    if (geteuid() != 0 || (!c->cache_effective_user && !c->cache_effective_group))
+        return true;
+    if (!account_find(c->cache_effective_user, c->cache_effective_group, &a))
+        return false;
+    for (unsigned i = 0; i < c->n_access_logs; i++)
+        account_give(&a, c->access_logs[i].where);
+    if (c->cache_log)
+        account_give(&a, c->cache_log);
+    if (c->readiness_log)
+        account_give(&a, c->readiness_log);
+    return account_become(&a);
 }
 
 /* What to do next, for somebody who has just started it by hand. */
@@ -351,11 +348,14 @@ announce(const struct arguments *a, const struct conf *c)
 
 static int
 run_configured(const struct arguments *a, const struct conf *c, struct setup *s,
-               const sigset_t *signals)
+               const sigset_t *signals, int *teller)
 {
-    if (drop_root(c) < 0)
+    if (!drop_root(c)) {
+        setup_stop(s, 0);
         return 1;
+    }
     announce(a, c);
+    daemon_serves(teller);
     serve(s, a->conf, signals);
     return 0;
 }
@@ -377,14 +377,61 @@ start(const struct arguments *a, struct conf *c, struct buf *errors)
 
     if (already_running(c))
         return NULL;
+    (void)umask((mode_t)c->umask | umask(0));
     if (c->cache_log && !(a->foreground && a->debug >= 0))
         log_open(c->cache_log);
     fds_start(c->max_filedescriptors > 0 ? (uint64_t)c->max_filedescriptors : hard_limit());
-    pid_file_write(c->pid_filename);
+    if (!pid_file_write(c->pid_filename, errors))
+        return NULL;
     s = setup_start(c, errors);
     if (!s)
         pid_file_remove(c->pid_filename);
     return s;
+}
+
+/* Lines nobody can read, for want of a place. */
+static void
+tell_lost_logs(const struct conf *c)
+{
+    for (unsigned i = 0; i < c->n_access_logs; i++)
+        if (strcmp(c->access_logs[i].where, "stdout") == 0 ||
+            strcmp(c->access_logs[i].where, "stderr") == 0)
+            fprintf(stderr,
+                    "cuttle: access_log %s leads nowhere in the background: name a file, or stay "
+                    "in the foreground with -N\n",
+                    c->access_logs[i].where);
+}
+
+/* False: no process could be made. The starter does not come back. */
+static bool
+go_to_background(const struct conf *c, int *teller)
+{
+    tell_lost_logs(c);
+    *teller = daemon_begin();
+    if (*teller >= 0)
+        return true;
+    fprintf(stderr, "cuttle: no process for the background: %s\n", strerror(errno));
+    return false;
+}
+
+static int
+run_setup(const struct arguments *a, struct conf *c, struct buf *errors)
+{
+    struct setup *s;
+    sigset_t signals;
+    int teller = -1, result;
+
+    if (!a->foreground && !go_to_background(c, &teller))
+        return 1;
+    block_signals(&signals);
+    s = start(a, c, errors);
+    if (!s)
+        return 1;
+    result = run_configured(a, c, s, &signals, &teller);
+    setup_free(&s);
+    pid_file_remove(c->pid_filename);
+    log_event(LOG_NOTE, "exiting normally");
+    return result;
 }
 
 static int
@@ -392,27 +439,16 @@ run(const struct arguments *a)
 {
     struct buf notes = {0}, errors = {0};
     struct conf *c = setup_read(a->conf, &notes, &errors);
-    struct setup *s = NULL;
-    sigset_t signals;
     int result = 1;
 
     say(&notes);
-    if (c && !a->foreground)
-        go_to_background();
-    block_signals(&signals);
     if (c)
-        s = start(a, c, &errors);
+        result = run_setup(a, c, &errors);
     say(&errors);
-    buf_free(&notes);
-    buf_free(&errors);
-    if (s) {
-        result = run_configured(a, c, s, &signals);
-        setup_free(&s);
-        pid_file_remove(c->pid_filename);
-        log_event(LOG_NOTE, "exiting normally");
-    }
     if (c)
         conf_unref(&c);
+    buf_free(&notes);
+    buf_free(&errors);
     return result;
 }
 
@@ -430,6 +466,7 @@ main(int argc, char **argv)
 {
     struct arguments a = {.debug = -1};
 
+    daemon_open_streams();
     keep_some_memory();
     if (parse_arguments(argc, argv, &a) < 0)
         return usage(2);

@@ -61,23 +61,31 @@ sink_open(const struct conf_access_log *a, struct log_sink *out, struct buf *err
     return 1;
 }
 
+static bool
+is_none(const struct conf_access_log *a)
+{
+    return strcmp(a->where, "none") == 0;
+}
+
 /* open false: only compiled, for a check. */
 static struct log_sinks *
 sinks_new(const struct policy *p, bool open, struct buf *errors)
 {
     const struct conf *c = p->conf;
     struct log_sinks *s = log_sinks_new(c->n_access_logs);
-    unsigned bad = 0, n = 0;
+    unsigned bad = 0;
 
+    s->v4_bits = c->client_netmask.v4_bits;
+    s->v6_bits = c->client_netmask.v6_bits;
+    s->masks_clients = s->v4_bits < 32 || s->v6_bits < 128;
+    if (c->log_access.n)
+        bad +=
+            acl_list_new(p->request.acls, &c->log_access, "log_access", true, errors, &s->allowed);
     for (unsigned i = 0; i < c->n_access_logs; i++) {
-        if (strcmp(c->access_logs[i].where, "none") == 0)
-            continue;
-        bad += sink_compile(p, &c->access_logs[i], &s->at[n], errors);
-        if (open && !bad)
-            bad += sink_open(&c->access_logs[i], &s->at[n], errors);
-        n++;
+        bad += sink_compile(p, &c->access_logs[i], &s->at[i], errors);
+        if (open && !bad && !is_none(&c->access_logs[i]))
+            bad += sink_open(&c->access_logs[i], &s->at[i], errors);
     }
-    s->n = n;
     if (bad)
         log_sinks_unref(&s);
     return s;
@@ -272,7 +280,7 @@ setup_parts(struct setup *s)
         manager_new(&(struct manager_options){.store = s->store,
                                               .tiers = s->tiers,
                                               .answers = s->answers,
-                                              .name = s->policy->pseudonym.at,
+                                              .name = s->policy->visible_name.at,
                                               .version = CUTTLE_VERSION,
                                               .n_workers = s->n_workers,
                                               .started_wall_s = clock_wall_s(),
@@ -376,7 +384,7 @@ setup_reload(struct setup *s, const char *path, struct buf *notes, struct buf *e
     for (unsigned i = 0; i < s->n_workers; i++)
         worker_sync(s->workers[i]);
     store_limit(s->store, (uint64_t)c->cache_mem);
-    manager_names(s->manager, p->pseudonym.at);
+    manager_names(s->manager, p->visible_name.at);
     conf_dump(c, &text);
     manager_config(s->manager, buf_span(&text));
     buf_free(&text);
@@ -397,7 +405,8 @@ setup_rotate(struct setup *s)
     for (unsigned i = 0; i < s->n_workers; i++)
         worker_sync(s->workers[i]);
     for (unsigned i = 0; i < s->sinks->n; i++)
-        (void)access_log_rotate(s->sinks->at[i].log, (int)s->conf->logfile_rotate);
+        if (s->sinks->at[i].log)
+            (void)access_log_rotate(s->sinks->at[i].log, (int)s->conf->logfile_rotate);
     log_reopen();
     manager_reopen(s->manager);
 }

@@ -80,6 +80,6 @@ error_page_write(struct buf *b, const struct exchange *x, enum fault why)
     add_line(b, "Detail: ", span_str(x->answer.fault_detail), "");
     add_line(b, "Questions go to ", span_str(x->context->policy->request.cache_mgr), ".");
     BUF_ADD(b, "<footer>");
-    add_escaped(b, x->context->policy->pseudonym);
+    add_escaped(b, x->context->policy->visible_name);
     buf_addf(b, " (cuttle), %s, %s</footer>\n</body></html>\n", date, fault_page(why));
 }

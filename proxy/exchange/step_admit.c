@@ -31,7 +31,8 @@ static bool
 is_own_name(const struct exchange *x)
 {
     const struct uri *u = &x->context->request.uri;
-    bool own_host = span_eq_ci(u->host, x->context->policy->pseudonym) ||
+    const struct policy *p = x->context->policy;
+    bool own_host = span_eq_ci(u->host, p->pseudonym) || span_eq_ci(u->host, p->visible_name) ||
                     span_eq(u->host, SPAN("localhost")) ||
                     (u->literal.sa.sa_family != AF_UNSPEC && addr_is_loopback(&u->literal));
 

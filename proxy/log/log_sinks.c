@@ -40,6 +40,7 @@ log_sinks_unref(struct log_sinks **held)
         if (s->at[i].log)
             access_log_close(&s->at[i].log);
     }
+    acl_list_free(&s->allowed);
     mem_free(s);
 }
 
@@ -51,7 +52,8 @@ log_writer_new(struct log_sinks *s)
     w->sinks = s;
     log_sinks_ref(s);
     for (unsigned i = 0; i < s->n; i++)
-        w->buffers[i] = access_log_buffer_new(s->at[i].log);
+        if (s->at[i].log)
+            w->buffers[i] = access_log_buffer_new(s->at[i].log);
     return w;
 }
 
@@ -64,27 +66,48 @@ log_writer_free(struct log_writer **held)
     if (!w)
         return;
     for (unsigned i = 0; i < w->sinks->n; i++)
-        access_log_buffer_free(&w->buffers[i]);
+        if (w->buffers[i])
+            access_log_buffer_free(&w->buffers[i]);
     log_sinks_unref(&w->sinks);
     mem_free(w);
 }
 
-void
-log_writer_write(struct log_writer *w, const struct log_record *r, const struct acl_facts *f)
+static void
+write_to_sinks(struct log_writer *w, const struct log_record *r, const struct acl_facts *f)
 {
     for (unsigned i = 0; i < w->sinks->n; i++) {
         const struct log_sink *s = &w->sinks->at[i];
 
         if (s->condition && !acl_cond_holds(s->condition, f))
             continue;
+        if (!s->log)
+            return;
         log_format_write(s->format, r, access_log_buffer_lines(w->buffers[i]));
         access_log_buffer_wrote(w->buffers[i]);
     }
 }
 
 void
+log_writer_write(struct log_writer *w, const struct log_record *r, const struct acl_facts *f)
+{
+    const struct log_sinks *s = w->sinks;
+    struct log_record masked;
+
+    if (s->allowed && acl_list_check(s->allowed, f) == ACL_DENY)
+        return;
+    if (s->masks_clients) {
+        masked = *r;
+        addr_keep_prefix(&masked.client,
+                         r->client.sa.sa_family == AF_INET ? s->v4_bits : s->v6_bits);
+        r = &masked;
+    }
+    write_to_sinks(w, r, f);
+}
+
+void
 log_writer_flush(struct log_writer *w)
 {
     for (unsigned i = 0; i < w->sinks->n; i++)
-        access_log_buffer_flush(w->buffers[i]);
+        if (w->buffers[i])
+            access_log_buffer_flush(w->buffers[i]);
 }

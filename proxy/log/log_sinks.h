@@ -8,13 +8,16 @@
 #include "proxy/log/access_log.h"
 
 struct log_sink {
-    struct access_log *log;
+    struct access_log *log; /* NULL: none, what comes here is in no log behind it either */
     struct log_format *format;
     struct acl_cond *condition; /* NULL: always */
 };
 
 struct log_sinks {
     struct ref refs;
+    struct acl_list *allowed; /* log_access; NULL: everything is logged */
+    bool masks_clients;       /* only so many bits of their addresses are logged: */
+    unsigned v4_bits, v6_bits;
     unsigned n;
     struct log_sink at[];
 };

@@ -38,13 +38,14 @@ policy_rules(struct policy *p, const struct conf *c)
         p->request.rules[i].negative_s = c->negative_ttl_ms / 1000;
 }
 
+/* The name that is given, or the machine's. */
 static struct span
-pseudonym_of(const struct conf *c)
+name_of(const char *given)
 {
     char host[256] = "localhost";
 
-    if (c->visible_hostname)
-        return span_str(mem_strdup(c->visible_hostname));
+    if (given)
+        return span_str(mem_strdup(given));
     (void)gethostname(host, sizeof host - 1);
     return span_str(mem_strdup(host));
 }
@@ -123,7 +124,8 @@ policy_times(struct policy *p, const struct conf *c)
 static void
 policy_plain(struct policy *p, const struct conf *c)
 {
-    p->pseudonym = pseudonym_of(c);
+    p->pseudonym = name_of(c->unique_hostname ? c->unique_hostname : c->visible_hostname);
+    p->visible_name = name_of(c->visible_hostname);
     p->request.reuse =
         (struct reuse_policy){c->offline_mode, c->reload_into_ims, c->max_stale_ms / 1000};
     p->request.cache_mgr = c->cache_mgr;

@@ -33,6 +33,7 @@ policy_unref(struct policy **held)
     refresh_set_free(&p->request.refresh);
     mem_free(p->request.rules);
     mem_free((char *)p->pseudonym.at);
+    mem_free((char *)p->visible_name.at);
     conf_unref(&p->conf);
     FREE_OBJ(p);
 }

@@ -15,8 +15,9 @@
 struct policy {
     uint32_t magic;
     struct ref refs;
-    struct conf *conf;     /* owned reference; everything below borrows from it */
-    struct span pseudonym; /* visible_hostname: Via, Cache-Status, pages */
+    struct conf *conf;        /* owned reference; everything below borrows from it */
+    struct span pseudonym;    /* unique_hostname: Via, Cache-Status, Proxy-Status */
+    struct span visible_name; /* visible_hostname: pages */
     struct client_policy client;
     struct request_policy request;
     struct upstream_policy upstream;

@@ -1,10 +1,13 @@
 """The configuration: mistakes are named by line, and it can be changed while the proxy runs."""
 import os
+import pwd
 import re
 import signal
 import socket
+import subprocess
 import threading
 import time
+import unittest
 
 import harness
 from harness import Client, Exited, Scenario, reply, run_cuttle, storable, together, wait_for
@@ -143,9 +146,10 @@ class Arguments(Scenario):
         self.assertEqual(run_cuttle("-z", "-f", conf)[0], 0)
 
     def test_an_unknown_argument_is_an_error(self):
-        code, out, err = run_cuttle("--no-such-thing")
-        self.assertNotEqual(code, 0)
-        self.assertGreater(len(out + err), 10)
+        for arguments in (["--no-such-thing"], ["-d", "much"], ["-d"], ["-k", "nothing"]):
+            code, out, err = run_cuttle(*arguments)
+            self.assertEqual(code, 2, arguments)
+            self.assertGreater(len(out + err), 10)
 
     def test_a_port_in_use_is_told(self):
         lease = harness.PortLease()
@@ -174,6 +178,133 @@ class Arguments(Scenario):
         wait_for(lambda: not p.is_running(), "the end")
         self.assertFalse(os.path.exists(folder + "/pid"))
         self.assertNotEqual(run_cuttle("-k", "check", "-f", p.conf_path)[0], 0)
+
+
+class Names(Scenario):
+    def test_proxies_of_one_visible_hostname_tell_each_other_by_their_unique_one(self):
+        """Loops are found by the name in Via; people see the other."""
+        o = self.origin(reply(body=b"x"))
+        p = self.cuttle("visible_hostname all.test", "unique_hostname one.test")
+        r = self.get(p, o.url("/"), "Via: 1.1 all.test (cuttle)")
+        self.assertEqual(r.status, 200)
+        self.assertIn("one.test", o.last().field("Via"))
+        self.assertTrue(r.cache_status.startswith("one.test"), r.cache_status)
+        looped = self.get(p, o.url("/"), "Via: 1.1 one.test")
+        self.assertEqual(looped.status, 508)
+        self.assertIn(b"all.test", looped.body)
+
+
+@unittest.skipIf(os.geteuid(), "only root becomes somebody else")
+class Accounts(Scenario):
+    def ids(self, p):
+        with open("/proc/%d/status" % p.pid) as f:
+            return [int(n) for n in re.search(r"Uid:\s*(\d+).*\nGid:\s*(\d+)", f.read()).groups()]
+
+    def assert_becomes(self, conf, user, group):
+        p = self.cuttle(*conf)
+        wait_for(lambda: self.ids(p) == [user, group], "another account")
+        os.chmod(p.folder, 0o755)
+        p.send_signal(signal.SIGHUP)  # opens the logs, which root has made, again
+        wait_for(lambda: "reconfigured" in p.cache_log(), "the new configuration")
+        self.assertNotIn("cache_effective", p.cache_log())
+        self.assertEqual(os.stat(p.path("access.log")).st_uid, user)
+
+    def test_root_becomes_the_user_the_group_or_both(self):
+        daemon, nobody = pwd.getpwnam("daemon"), pwd.getpwnam("nobody")
+        self.assert_becomes(["cache_effective_user daemon"], daemon.pw_uid, daemon.pw_gid)
+        self.assert_becomes(["cache_effective_group daemon"], 0, daemon.pw_gid)
+        self.assert_becomes(["cache_effective_user nobody", "cache_effective_group daemon"],
+                            nobody.pw_uid, daemon.pw_gid)
+
+    def test_an_account_that_is_not_there_is_told_at_once(self):
+        for line in ("cache_effective_user nosuch", "cache_effective_group nosuch"):
+            with self.assertRaises(Exited) as told:
+                self.cuttle(line)
+            self.assertRegex(told.exception.text,
+                             r"cuttle\.conf:\d+: %s: .*nosuch" % line.split()[0])
+
+
+class Background(Scenario):
+    """Without -N: the starter tells by its end how the start went."""
+
+    def conf(self, *lines):
+        self.folder = self.temporary_folder()
+        self.lease = harness.PortLease()
+        self.addCleanup(self.lease.release)
+        usual = ["http_port 127.0.0.1:%d" % self.lease.number, "pid_filename %s/pid" % self.folder,
+                 "cache_log %s/cache.log" % self.folder, "access_log none", "http_access allow all",
+                 "shutdown_lifetime 0 seconds"]
+        named = {line.split(" ")[0] for line in lines}
+        self.addCleanup(self.end)
+        return self.write(self.folder, "c.conf", "\n".join(
+            [line for line in usual if line.split(" ")[0] not in named] + list(lines)) + "\n")
+
+    def pid(self):
+        with open(self.folder + "/pid") as f:
+            return int(f.read())
+
+    def end(self):
+        if os.path.exists(self.folder + "/pid"):
+            os.kill(self.pid(), signal.SIGTERM)
+            wait_for(lambda: not os.path.exists(self.folder + "/pid"), "the daemon to end")
+
+    def assert_told(self, conf, pattern):
+        code, out, err = run_cuttle("-f", conf)
+        self.assertEqual(code, 1, out + err)
+        self.assertRegex(err, pattern)
+
+    def test_the_starter_ends_with_0_when_the_daemon_serves(self):
+        """And its output with it: who reads from it must not wait for the daemon's end."""
+        o = self.origin(reply(body=b"x"))
+        conf = self.conf()
+        code, out, err = run_cuttle("-f", conf)
+        self.assertEqual((code, out), (0, ""), err)
+        with Client(("127.0.0.1", self.lease.number)) as c:
+            self.assertEqual(c.get(o.url("/")).status, 200)
+        self.assertEqual(run_cuttle("-k", "check", "-f", conf)[0], 0)
+        self.assert_told(conf, r"process %d .*is running" % self.pid())
+        for fd in range(3):
+            self.assertEqual(os.readlink("/proc/%d/fd/%d" % (self.pid(), fd)), "/dev/null")
+
+    def test_what_goes_wrong_at_the_start_is_told_and_ends_with_1(self):
+        for line, what in (("access_log stdio:/nowhere/log", r"c\.conf:\d+: access_log: .*nowhere"),
+                           ("pid_filename /nowhere/pid", r"pid_filename /nowhere/pid: No such")):
+            self.assert_told(self.conf(line), what)
+            self.assertFalse(os.path.exists(self.folder + "/pid"))
+        conf = self.conf()
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(("127.0.0.1", self.lease.number))
+            taken.listen(1)
+            self.assert_told(conf, r"c\.conf:1: http_port: .*in use")
+        self.assertFalse(os.path.exists(self.folder + "/pid"))
+
+    def test_a_daemon_that_dies_while_it_starts_is_told(self):
+        """It hangs in opening a pipe nobody reads, until it is killed."""
+        conf = self.conf()
+        os.mkfifo(self.folder + "/cache.log")
+        starter = subprocess.Popen([harness.binary(), "-f", conf], stderr=subprocess.PIPE)
+        children = "/proc/%d/task/%d/children" % (starter.pid, starter.pid)
+        with open(children) as f:
+            child = wait_for(lambda: f.seek(0) or f.read().split(), "the daemon")[0]
+        os.kill(int(child), signal.SIGKILL)
+        said = starter.communicate(timeout=harness.TIMEOUT_S)[1].decode()
+        self.assertEqual(starter.returncode, 1)
+        self.assertIn("process %s ended while it started: Killed" % child, said)
+
+    def test_a_log_that_leads_nowhere_in_the_background_is_told(self):
+        code, _, err = run_cuttle("-f", self.conf("access_log stdio:/dev/stdout"))
+        self.assertEqual(code, 0)
+        self.assertIn("access_log stdout leads nowhere", err)
+
+    def test_closed_standard_streams_are_nobodys_files(self):
+        conf = self.conf()
+        closed = 'exec "$0" -f "$1" <&- >&- 2>&-'
+        done = subprocess.run(["sh", "-c", closed, harness.binary(), conf],
+                              timeout=harness.TIMEOUT_S)
+        self.assertEqual(done.returncode, 0)
+        for fd in range(3):
+            self.assertEqual(os.readlink("/proc/%d/fd/%d" % (self.pid(), fd)), "/dev/null")
 
 
 class Reload(Scenario):
@@ -452,6 +583,41 @@ class Formats(Scenario):
         import json
         text, url = self.line("json", 'User-Agent: "\\\xe9')
         self.assertIn(url, [str(v) for v in json.loads(text).values()])
+
+    def hosts_logged(self, *lines, name="access.log"):
+        """The log's lines as (client, path) of three requests from two clients, sorted: each
+        worker hands over its own."""
+        o = self.origin(lambda q: reply(body=b"x"))
+        p = self.cuttle("acl b urlpath_regex ^/b", *lines)
+        for source, path in (("127.0.0.1", "/a"), ("127.1.2.3", "/b"), ("127.1.2.3", "/c")):
+            with Client(p.address, source=source) as c:
+                self.assertEqual(c.get(o.url(path)).status, 200)
+        p.stop()
+        return sorted((a.client, a.url[-2:]) for a in p.access_log(name=name))
+
+    def test_addresses_of_clients_are_masked(self):
+        self.assertEqual(self.hosts_logged("client_netmask 255.255.0.0"),
+                         [("127.0.0.0", "/a"), ("127.1.0.0", "/b"), ("127.1.0.0", "/c")])
+
+    def test_what_log_access_denies_is_in_no_log(self):
+        self.assertEqual(self.hosts_logged("log_access deny b"),
+                         [("127.0.0.1", "/a"), ("127.1.2.3", "/c")])
+
+    def test_what_goes_to_the_log_none_is_in_none_behind_it(self):
+        folder = self.temporary_folder()
+        self.assertEqual(
+            self.hosts_logged("access_log stdio:%s/before" % folder, "access_log none b",
+                              "access_log stdio:%s/log squid" % folder, name=folder + "/log"),
+            [("127.0.0.1", "/a"), ("127.1.2.3", "/c")])
+        with open(folder + "/before") as f:
+            self.assertEqual(len(f.readlines()), 3)
+
+    def test_files_are_made_without_the_rights_of_umask(self):
+        for line, mode in (("umask 027", 0o640), ("umask 077", 0o600)):
+            p = self.cuttle(line, "pid_filename pid")
+            for name in ("access.log", "cache.log", "pid"):
+                self.assertEqual(os.stat(p.path(name)).st_mode & 0o777, mode, name)
+            p.stop()
 
     def test_a_format_of_ones_own(self):
         text, url = self.line("mine", "X-A: v")

@@ -48,6 +48,21 @@ assert_error(const char *text, const char *error)
     conf_unref(&c);
 }
 
+/* A directive with these words behind it is one mistake. */
+static void
+assert_mistake(const char *directive, const char *words)
+{
+    struct buf text = {0};
+    struct conf *c;
+
+    buf_addf(&text, "%s %s\n%s", directive, words, PORT);
+    c = conf_read_text("t.conf", buf_span(&text));
+    if (c->n_errors != 1)
+        fail_msg("%s %s: %u errors", directive, words, c->n_errors);
+    conf_unref(&c);
+    buf_free(&text);
+}
+
 /* The text reads, and this note is among what is said. */
 static void
 assert_note(const char *text, const char *note)
@@ -306,10 +321,28 @@ a_cache_dir_of_any_type_is_one_file(void **state)
     assert_int_equal(c->cache_dirs[1].min_bytes, 10);
     assert_true(c->cache_dirs[1].read_only && !c->cache_dirs[0].read_only);
     conf_unref(&c);
+}
+
+static void
+no_option_of_a_cache_dir_is_passed_over_in_silence(void **state)
+{
+    static const char *const wrong[] = {"fast",        "max-sise=5", "max-size=5K",   "min-size=",
+                                        "16 256 4096", "no-store=1", "16 min-size=-2"};
+
     assert_error(PORT "cache_dir zfs /a 100\n", "t.conf:2: cache_dir: expected ufs, aufs, diskd or "
-                                                "rock, a folder and 1 to 16777216 megabytes\n");
-    assert_error(PORT "cache_dir ufs /a 100 fast\n",
-                 "t.conf:2: cache_dir: expected min-size=, max-size= or no-store, not \"fast\"\n");
+                                                "rock, a folder and a number of megabytes\n");
+    assert_error(PORT "cache_dir ufs /a 7 16 256\n",
+                 "t.conf:2: cache_dir: expected 8 to 16777216 megabytes, found 7\n");
+    assert_error(PORT "cache_dir ufs /a 100 16 256 max-sise=5\n",
+                 "t.conf:2: cache_dir: expected min-size=BYTES, max-size=BYTES or no-store, found "
+                 "\"max-sise=5\"\n");
+    for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_mistake("cache_dir ufs /a 100", wrong[i]);
+    assert_error(PORT "cache_dir ufs /a 100\ncache_dir rock /a 200\n",
+                 "t.conf:3: cache_dir: expected a folder of its own; line 2 of t.conf has the "
+                 "same\n");
+    assert_note(PORT "cache_dir diskd /a 100 16 256 Q1=64 Q2=72\n",
+                "t.conf:2: cache_dir: Q1=64 is not used by cuttle, ignored\n");
 }
 
 static void
@@ -354,10 +387,94 @@ a_refused_name_that_asks_for_nothing_is_fine(void **state)
 
     assert_reads(c);
     conf_unref(&c);
+    c = read_text(PORT "tcp_incoming_address 0.0.0.0\nudp_outgoing_address 255.255.255.255\n"
+                       "wccp_router 0.0.0.0\nemulate_httpd_log off\nuseragent_log none\n"
+                       "ident_lookup_access deny all\nstore_id_program none\n"
+                       "collapsed_forwarding_access allow all\nspoof_client_ip deny all\n");
+    assert_reads(c);
+    conf_unref(&c);
     c = read_text(PORT "miss_access allow all\nmiss_access deny all\nnever_direct deny a b\n"
                        "request_header_access Via deny all\n");
     assert_int_equal(c->n_errors, 2);
     conf_unref(&c);
+}
+
+/* Each of them changes what is sent, stored or logged, from where, or who may do what. */
+static void
+what_matters_and_is_not_there_is_refused(void **state)
+{
+    static const char *const lines[][2] = {{"tcp_incoming_address", "192.0.2.1"},
+                                           {"udp_outgoing_address", "192.0.2.1"},
+                                           {"store_id_program", "/usr/lib/squid/store_id"},
+                                           {"deny_info", "http://192.0.2.1/login outsiders"},
+                                           {"error_map", "http://192.0.2.1/404 404"},
+                                           {"reply_header_add", "X-Frame-Options DENY"},
+                                           {"collapsed_forwarding_access", "deny all"},
+                                           {"httpd_accel_host", "virtual"},
+                                           {"wccp2_router", "192.0.2.1"},
+                                           {"clientside_tos", "0x20 all"},
+                                           {"tcp_outgoing_tos", "0x20 all"},
+                                           {"mark_client_packet", "0x20 all"},
+                                           {"spoof_client_ip", "allow all"},
+                                           {"emulate_httpd_log", "on"},
+                                           {"ident_lookup_access", "allow all"},
+                                           {"log_fqdn", "on"},
+                                           {"referer_log", "/var/log/squid/referer.log"},
+                                           {"useragent_log", "/var/log/squid/useragent.log"},
+                                           {"fake_user_agent", "none/1.0"}};
+
+    for (unsigned i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        assert_mistake(lines[i][0], lines[i][1]);
+    assert_error(PORT "tcp_incoming_address 192.0.2.1\n",
+                 "t.conf:2: tcp_incoming_address: not supported: the ports would be open on all "
+                 "addresses; write \"http_port ADDRESS:PORT\"\n");
+    assert_note(PORT "always_direct deny all\n",
+                "t.conf:2: always_direct: not used by cuttle, ignored: there are no parents, so "
+                "every request goes straight to its origin, whatever it says\n");
+}
+
+static void
+a_mask_is_for_ipv4_and_a_prefix_for_ipv6(void **state)
+{
+    static const struct {
+        const char *words;
+        unsigned v4_bits, v6_bits;
+    } masks[] = {{"255.255.255.0", 24, 48},
+                 {"24", 24, 48},
+                 {"0.0.0.0", 0, 48},
+                 {"255.255.255.255", 32, 128},
+                 {"255.255.0.0 64", 16, 64}};
+    static const char *const wrong[] = {"", "255.0.255.0", "33", "24 129", "24 48 8", "/24", "x"};
+
+    for (unsigned i = 0; i < sizeof masks / sizeof masks[0]; i++) {
+        char text[100];
+        struct conf *c;
+
+        snprintf(text, sizeof text, PORT "client_netmask %s\n", masks[i].words);
+        c = read_text(text);
+        assert_reads(c);
+        assert_int_equal(c->client_netmask.v4_bits, masks[i].v4_bits);
+        assert_int_equal(c->client_netmask.v6_bits, masks[i].v6_bits);
+        conf_unref(&c);
+    }
+    for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_mistake("client_netmask", wrong[i]);
+}
+
+static void
+a_umask_is_octal(void **state)
+{
+    struct conf *c = read_text(PORT "umask 0077\n");
+
+    assert_int_equal(c->umask, 0077);
+    conf_unref(&c);
+    c = read_text(PORT);
+    assert_int_equal(c->umask, 0027);
+    conf_unref(&c);
+    assert_error(PORT "umask 028\n",
+                 "t.conf:2: umask: expected an octal number such as 027, found \"028\"\n");
+    assert_error(PORT "umask 1777\n", "t.conf:2: umask: 1777 is above 777\n");
+    assert_mistake("umask", "00777");
 }
 
 static void
@@ -433,19 +550,41 @@ a_port_that_is_none_is_refused(void **state)
                                         "-1",
                                         "3128 sll-bump",
                                         "3128 intercept tproxy",
+                                        "3128 intercept vhost",
+                                        "3128 name=",
+                                        "3128 cert=/x",
+                                        "3128 intercept tls-cert=/x key=/y",
+                                        "3128 ssl-bump cert=/x key=/y",
+                                        "3128 connection-auth=off",
                                         "3128 require-proxy-header"};
 
-    for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        struct buf text = {0};
-        struct conf *c;
+    for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_mistake("http_port", wrong[i]);
+    assert_error(
+        "http_port 3128 cert=/x\n",
+        "t.conf:1: http_port: cert is for TLS to clients, which is not supported; expected "
+        "a port for plain HTTP\n");
+    assert_note("http_port 3128 connection-auth=on\n", "connection-auth is not used by cuttle");
+}
 
-        buf_addf(&text, "http_port %s\n", wrong[i]);
-        c = conf_read_text("t.conf", buf_span(&text));
-        if (c->n_errors != 1)
-            fail_msg("%s: %u errors", wrong[i], c->n_errors);
-        conf_unref(&c);
-        buf_free(&text);
+/* On another machine, or as somebody else, the name may be anybody's. */
+static void
+root_becomes_only_an_account_that_there_is(void **state)
+{
+    if (geteuid() != 0) {
+        assert_note(PORT "cache_effective_user no-such-user\n",
+                    "cache_effective_user: has no effect: the process is not root\n");
+        return;
     }
+    assert_error(PORT "cache_effective_user no-such-user\n",
+                 "t.conf:2: cache_effective_user: expected a user of this machine, found "
+                 "\"no-such-user\"\n");
+    assert_error(PORT "cache_effective_group no-such-group\n",
+                 "t.conf:2: cache_effective_group: expected a group of this machine, found "
+                 "\"no-such-group\"\n");
+    assert_error(PORT "cache_effective_group root wheel\n",
+                 "t.conf:2: cache_effective_group: expected one value, found \"wheel\" behind "
+                 "it\n");
 }
 
 static void
@@ -505,6 +644,30 @@ built_in_acls_need_no_line_and_bear_one(void **state)
     conf_unref(&c);
     assert_error(PORT "acl localhost dst 127.0.0.1\n",
                  "t.conf:2: acl: localhost is built in with the type src\n");
+}
+
+static void
+a_flag_nobody_knows_is_no_value(void **state)
+{
+    struct conf *c = read_text(PORT "acl a url_regex -i -- -x\nacl b dstdomain -n .example\n"
+                                    "acl d method GET -x\n");
+
+    assert_reads(c);
+    assert_values(c, "a", "-i -- -x");
+    conf_unref(&c);
+    assert_error(PORT "acl a method -x GET\n",
+                 "t.conf:2: acl: unknown flag \"-x\"; expected -i, +i or -n, or -- before the "
+                 "values\n");
+    assert_mistake("acl", "a dstdomain -n --foo .example");
+}
+
+static void
+a_name_that_stands_in_messages_is_one(void **state)
+{
+    assert_error(PORT "visible_hostname a,b\n",
+                 "t.conf:2: visible_hostname: expected a host name, found \"a,b\"\n");
+    assert_mistake("unique_hostname", "a b");
+    assert_mistake("unique_hostname", "");
 }
 
 static void
@@ -614,6 +777,8 @@ refresh_patterns_are_minutes_and_options(void **state)
     assert_true(c->refresh[2].min_s <= INT32_MAX); /* delta-seconds, RFC 9111 section 1.2.2 */
     assert_non_null(strstr(text_of(&c->notes), "\"ignore-no-cache\" is not used"));
     conf_unref(&c);
+    assert_error(PORT "refresh_pattern . 0 20% 4320 override-expires\n",
+                 "t.conf:2: refresh_pattern: unknown option \"override-expires\"\n");
     assert_error(PORT "refresh_pattern . 0 20%\n",
                  "t.conf:2: refresh_pattern: expected [-i] REGEX MINUTES PERCENT MINUTES "
                  "[OPTIONS]\n");
@@ -625,12 +790,12 @@ access_logs_come_in_squids_three_ways(void **state)
     struct conf *c = read_text(PORT "access_log /a\naccess_log stdio:/b common localhost !CONNECT\n"
                                     "access_log daemon:/c logformat=mine on-error=drop all\n"
                                     "access_log stdio:/proc/self/fd/1 json\n"
-                                    "access_log none manager\naccess_log syslog:local4 squid\n"
+                                    "access_log none manager\n"
                                     "logformat mine  %ts \"%{User-Agent}>h\" # %tl\n"
                                     "cache_log stdio:/dev/stderr\n");
 
     assert_reads(c);
-    assert_int_equal(c->n_access_logs, 6);
+    assert_int_equal(c->n_access_logs, 5);
     assert_string_equal(c->access_logs[0].where, "/a");
     assert_string_equal(c->access_logs[0].format, "squid");
     assert_int_equal(c->access_logs[0].condition.n, 0);
@@ -644,12 +809,16 @@ access_logs_come_in_squids_three_ways(void **state)
     assert_string_equal(c->access_logs[3].format, "json");
     assert_string_equal(c->access_logs[4].where, "none");
     assert_int_equal(c->access_logs[4].condition.n, 1);
-    assert_string_equal(c->access_logs[5].where, "stdout");
     assert_string_equal(c->logformats[0].text, "%ts \"%{User-Agent}>h\" # %tl");
     assert_string_equal(c->cache_log, "stderr");
     conf_unref(&c);
     assert_error(PORT "access_log /a mine\n",
                  "t.conf:2: access_log: there is no logformat \"mine\"\n");
+    assert_error(PORT "access_log syslog:local4.info squid\n",
+                 "t.conf:2: access_log: syslog is not supported; expected a file, "
+                 "stdio:/dev/stdout or none\n");
+    assert_mistake("access_log", "udp://192.0.2.1:514 squid");
+    assert_mistake("access_log", "/a rotates=3 all");
     assert_note(PORT "logformat squid %ts\n", "squid is built in, the line is ignored");
 }
 
@@ -679,6 +848,8 @@ conditions_and_macros_are_squids(void **state)
     conf_unref(&c);
     assert_error(PORT "if true\n", "t.conf:2: an if has no endif\n");
     assert_error(PORT "endif\n", "t.conf:2: endif: there is no if before it\n");
+    assert_error(PORT "if false\nvia off\nelse if true\nendif\n",
+                 "t.conf:4: else: expected nothing behind it, found \"if\"\n");
     assert_error(PORT "if maybe\nendif\n",
                  "t.conf:2: if: expected true, false or number = number\n");
 }
@@ -880,18 +1051,25 @@ main(void)
         cmocka_unit_test(an_unknown_directive_is_refused_with_a_hint),
         cmocka_unit_test(a_message_stays_one_line_whatever_the_word),
         cmocka_unit_test(a_cache_dir_of_any_type_is_one_file),
+        cmocka_unit_test(no_option_of_a_cache_dir_is_passed_over_in_silence),
         cmocka_unit_test(range_offset_limits_are_sizes_with_acls),
         cmocka_unit_test(what_only_tunes_is_taken_with_one_note),
         cmocka_unit_test(what_narrows_access_is_refused_once_with_its_line),
         cmocka_unit_test(a_refused_name_that_asks_for_nothing_is_fine),
+        cmocka_unit_test(what_matters_and_is_not_there_is_refused),
+        cmocka_unit_test(a_mask_is_for_ipv4_and_a_prefix_for_ipv6),
+        cmocka_unit_test(a_umask_is_octal),
         cmocka_unit_test(older_names_work_with_a_hint),
         cmocka_unit_test(ports_have_addresses_and_options),
         cmocka_unit_test(what_diverted_connections_need_is_understood),
         cmocka_unit_test(a_port_that_is_none_is_refused),
+        cmocka_unit_test(root_becomes_only_an_account_that_there_is),
         cmocka_unit_test(a_file_without_a_port_is_refused),
         cmocka_unit_test(lines_of_one_acl_add_up),
         cmocka_unit_test(a_flag_ends_with_its_line),
         cmocka_unit_test(built_in_acls_need_no_line_and_bear_one),
+        cmocka_unit_test(a_flag_nobody_knows_is_no_value),
+        cmocka_unit_test(a_name_that_stands_in_messages_is_one),
         cmocka_unit_test(one_name_has_one_type),
         cmocka_unit_test(an_acl_type_nobody_knows_is_refused),
         cmocka_unit_test(an_unsupported_acl_is_refused_only_where_a_rule_uses_it),

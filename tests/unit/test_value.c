@@ -158,6 +158,10 @@ numbers_are_decimal(void **state)
     assert_false(value_number(SPAN("12a"), &n));
     assert_false(value_number(SPAN("-"), &n));
     assert_false(value_number(SPAN(""), &n));
+    assert_true(value_octal(SPAN("0027"), &n) && n == 027);
+    assert_false(value_octal(SPAN("028"), &n));
+    assert_false(value_octal(SPAN("00027"), &n));
+    assert_false(value_octal(SPAN(""), &n));
 }
 
 static void
