@@ -61,7 +61,7 @@ class Docs(unittest.TestCase):
             for path, anchor in LINK.findall(read(page)):
                 if re.match(r"\w+:", path):
                     continue
-                target = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+                target = os.path.join(os.path.dirname(page), path) if path else page
                 self.assertTrue(os.path.exists(os.path.join(ROOT, target)), (page, path))
                 if anchor:
                     self.assertIn(anchor, anchors(target), (page, path))
