@@ -75,21 +75,12 @@ write_timeout(struct client *c)
     loop_timer_set(&c->timer, client_wait_ms(c, exchange_policy(c->x)->client.write_timeout_ms));
 }
 
-void
-client_go_on(void *owner)
+static void
+after_sending(struct client *c, enum writer_result r)
 {
-    struct client *c = owner;
     struct transport *t = &c->transport;
 
-    if (c->phase != CLIENT_BUSY)
-        return;
-    if (!c->x) { /* a turn's worth of pipelined requests is done; on with the next */
-        client_next(c);
-        return;
-    }
-    if (!c->writer.sent && !c->writer.head.n && !c->writer.body)
-        return; /* not answered yet */
-    switch (body_writer_pump(&c->writer, t)) {
+    switch (r) {
     case WRITER_DONE:
         transport_want(t, transport_wanted(t) & ~LOOP_WRITE);
         client_answered(c, true);
@@ -109,6 +100,19 @@ client_go_on(void *owner)
         client_abort(c, false);
         return;
     }
+}
+
+void
+client_go_on(void *owner)
+{
+    struct client *c = owner;
+
+    if (c->phase != CLIENT_BUSY)
+        return;
+    if (!c->x) /* a turn's worth of pipelined requests is done; on with the next */
+        client_next(c);
+    else if (c->writer.sent || c->writer.head.n || c->writer.body) /* it is answered */
+        after_sending(c, body_writer_pump(&c->writer, &c->transport));
 }
 
 /* 1xx goes out at once when the socket takes it whole; else in front of the next head. */
