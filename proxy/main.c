@@ -331,6 +331,7 @@ block_signals(sigset_t *signals)
     sigaddset(signals, SIGINT);
     pthread_sigmask(SIG_BLOCK, signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* ignored by who started us, ends of children would go untold */
 }
 
 /* Two processes with one pid file would steal each other's signals. */
